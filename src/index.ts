@@ -12,7 +12,6 @@ export type { RemovedConsumer } from "./bus/consumer-removal.ts";
 export type { Event } from "./bus/event.ts";
 export { type AnyTopics, EventBus, type EventBusOptions, type StopOptions } from "./bus/event-bus.ts";
 export type {
-  DeliveryTx,
   Handler,
   HandlerContext,
   HandlerTransaction,
@@ -69,7 +68,7 @@ export {
   type Refused,
 } from "./message/envelope.ts";
 export { equal } from "./message/equality.ts";
-export { type ErrorData, errorData, Failure, fromError } from "./message/error-data.ts";
+export { type ErrorData, errorData, Failure, type FailureOptions, fromError } from "./message/error-data.ts";
 export type { Json, JsonArray, JsonLimits, JsonObject } from "./message/json.ts";
 export { parseLine } from "./message/line.ts";
 export {
@@ -124,6 +123,8 @@ export { type Store, StoreError, type StoreErrorCode } from "./store/store.ts";
 export type { Commit, Transaction, TransactionOptions } from "./store/transaction.ts";
 export type { WorkSpace } from "./work/attempt.ts";
 export type { Launch } from "./work/lineage.ts";
+export type { MessageOptions } from "./work/outbox.ts";
+export { Refusal, type RefuseOptions } from "./work/refusal.ts";
 export type { Backoff, RetryPolicy } from "./work/retry-policy.ts";
-export type { Tx } from "./work/tx.ts";
+export type { Tx, TxCell, TxList } from "./work/tx.ts";
 export { WorkError, type WorkErrorCode } from "./work/work-error.ts";

@@ -247,6 +247,10 @@ export const TURNS_SLICE_MS = 5;
 export const LANE_MAX = 100_000;
 /** Commands of the journal that are under way in one loop; the next one is refused. Fewer than a bus holds: each finds room. */
 export const COMMANDS_KEPT_MAX = 10_000;
+/** Characters of the facts that a failure carries, as JSON: with its causes it still fits an NDJSON line. */
+export const FAILURE_DATA_LENGTH_MAX = 65_536;
+/** Messages and timers of one transaction; a handler that needs more sends a command to itself for the rest. */
+export const TX_MESSAGES_MAX = 10_000;
 /** How often a loop that keeps its process running asks itself whether it is still alive: a batch ends at most this much later. */
 export const HOLD_LOOK_MS = 1_000;
 /** How often the journal is asked what became of commands that were kept here and not delivered here. */

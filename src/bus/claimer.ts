@@ -171,7 +171,14 @@ export class Claimer {
   #condemned({ row, lease, attempt }: Claim, match: Match, condemned: string): EventRun {
     const { id, topic, source, deliveries, deaths } = row;
     this.#parts.observe({ kind: "gave-up", event: id, error: condemned });
-    const claimed = { lease, attempt, deliveries, atMs: this.#parts.host.now(), suspicion: { begun: false }, condemned };
+    const claimed = {
+      lease,
+      attempt,
+      deliveries,
+      atMs: this.#parts.host.now(),
+      suspicion: { begun: false },
+      condemned,
+    };
     const facts = { id, topic, source, message: row.message as Message };
     this.#suspect = new EventRun(facts, { ...claimed, deaths: deaths ?? 0 }, { ...match, missing: [] });
     return this.#suspect;

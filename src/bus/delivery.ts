@@ -114,7 +114,12 @@ export class Delivery implements ShareListener {
   #handle(run: EventRun, step: Step): StepEnd {
     const { condemned } = run.claim;
     if (condemned !== undefined && run.failing === undefined)
-      return this.#failed(run, step, { kind: "died", message: condemned, attempts: run.attemptOf(step) - 1 }, condemned);
+      return this.#failed(
+        run,
+        step,
+        { kind: "died", message: condemned, attempts: run.attemptOf(step) - 1 },
+        condemned,
+      );
     if (run.failing !== undefined) return this.#handleFailed(run, step, run.failing);
     if (step.subscription.serialBy && run.lanes?.[run.position] === undefined) {
       const error = SerialOrder.keyError(run, step);
@@ -164,7 +169,15 @@ export class Delivery implements ShareListener {
   #retryAfter(run: EventRun, step: Step, error: string, delayMs: number): StepResult {
     const { host, observe } = this.#parts;
     const { id: event, topic } = run;
-    observe({ kind: "handler-failed", event, topic, subscriber: step.subscriber, error, thrown: undefined, outcome: "retry" });
+    observe({
+      kind: "handler-failed",
+      event,
+      topic,
+      subscriber: step.subscriber,
+      error,
+      thrown: undefined,
+      outcome: "retry",
+    });
     return { kind: "retry", error, atMs: host.now() + delayMs };
   }
 
@@ -199,7 +212,7 @@ export class Delivery implements ShareListener {
         held.over(run, "lost");
         return LEFT;
       case "failed":
-        return this.#failure(run, step, end.error, end.thrown, "thrown" in end ? "threw" : end.cause);
+        return this.#failure(run, step, end.error, end.thrown, end.cause);
       case "failure-handled":
         return { kind: "failed", error: end.error };
     }
@@ -229,7 +242,12 @@ export class Delivery implements ShareListener {
     });
     if (delayMs !== undefined) return { kind: "retry", error, atMs: host.now() + delayMs };
     const attempts = run.attemptOf(step);
-    return this.#failed(run, step, { kind, message: failure, attempts, ...(kind === "threw" ? { thrown } : {}) }, error);
+    return this.#failed(
+      run,
+      step,
+      { kind, message: failure, attempts, ...(kind === "threw" ? { thrown } : {}) },
+      error,
+    );
   }
 
   /** The step has failed for good: its `onFailed` is called first, if it has one. */
@@ -248,7 +266,7 @@ export class Delivery implements ShareListener {
       return LEFT;
     }
     const { event } = run;
-    const context = new HandlerContext({ event, subscriberId, attempt: failure.attempts }, publisher);
+    const context = new HandlerContext({ event, subscriberId, attempt: failure.attempts, run }, publisher);
     run.handling = context;
     const callFailed = (given: Event, to: HandlerContext) => onFailed?.(failure, to as never, given);
     const end = callHandler(callFailed, event, context, {
@@ -257,6 +275,7 @@ export class Delivery implements ShareListener {
     });
     const ended = (how: HandlerEnd): StepEnd => {
       run.handling = undefined;
+      if (how.kind === "threw" && isSettled(how.error)) return this.#settledByHandler(run);
       return { kind: "failed", error: how.kind === "returned" ? error : onFailedText(error, errorText(how.error)) };
     };
     if (!(end instanceof Promise)) return ended(end);

@@ -30,6 +30,7 @@ import type { CommitOutcome } from "../store/commit.ts";
 import type { DeclaredConsumer } from "../store/consumer.ts";
 import type { JournalEntry, JournalQuery, JournalRow } from "../store/journal.ts";
 import type { Store } from "../store/store.ts";
+import { Outbox, type OutboxRules } from "../work/outbox.ts";
 import type { WorkBoard } from "../work/work-board.ts";
 import { type Failures, failures, type Trace, trace } from "./audit.ts";
 import { BusError } from "./bus-error.ts";
@@ -55,6 +56,8 @@ import { Slots } from "./slots.ts";
 import {
   type Call,
   checkedConsumer,
+  type RelayedWork,
+  type RelayOptions,
   requireSubscribeOptions,
   type SubscribeOptions,
   Subscription,
@@ -144,7 +147,7 @@ export class EventBus<TopicMap extends object = AnyTopics> implements AsyncDispo
     const serial = new SerialOrder({ host, store, subscriptions, observe });
     const held = new HeldEvents({ host, serial, concurrency });
     const slots = new Slots({ host, held, concurrency });
-    const publisher = new Publisher({ host, store, topics: this.#topics, held, lease, matches, signal });
+    const publisher = new Publisher({ kind, host, store, topics: this.#topics, held, lease, matches, signal });
     const settles = new SettleQueue({ host, store, held, retries, publisher, matches, observe });
     const shares = new TransactionalShare({ host, publisher, slots, lease, matches });
     const delivery = new Delivery({ host, held, slots, serial, settles, shares, publisher, retries, observe });
@@ -250,15 +253,38 @@ export class EventBus<TopicMap extends object = AnyTopics> implements AsyncDispo
     if (typeof options !== "object" || options === null)
       throw misuse('subscribe takes options that name who handles, like { subscriberId: "indexer" }');
     requireSubscribeOptions(options);
-    const call = callOf(this.#watched(handler, options.subscriberId), options);
+    const call = callOf(this.#watched(handler, options.subscriberId), options, (rules) => this.#outbox(rules));
     this.#add(new Subscription(pattern, call, options, this.#defaults));
   }
 
   /** Subscribes an actor. `deliver` passes the event on, and resolves when the actor's handler has ended. */
-  relay(pattern: string, deliver: Handler, subscriberId: string): void {
+  relay(pattern: string, deliver: Handler, options: SubscribeOptions): void {
     this.#requireOpen();
-    const call: Call = { kind: "plain", handler: this.#watched(deliver, subscriberId) };
-    this.#add(new Subscription(pattern, call, { subscriberId }, { ...this.#defaults, board: undefined }));
+    const call: Call = { kind: "plain", handler: this.#watched(deliver, options.subscriberId) };
+    this.#add(new Subscription(pattern, call, options, { ...this.#defaults, board: undefined }));
+  }
+
+  /** Subscribes a transactional actor, which enters the attempt when its turn comes. Its mailbox measures the time of the handler. */
+  relayWork(pattern: string, deliver: RelayedWork, relayed: RelayOptions): void {
+    this.#requireOpen();
+    const { space, clearance, rules, ...options } = relayed;
+    const { subscriberId } = options;
+    const outbox = this.#outbox(rules);
+    const attempts = space.attemptsOf(`the handler of ${subscriberId}`, clearance);
+    const work = { attempts, outbox, relayed: this.#watched(deliver, subscriberId) as RelayedWork };
+    const call: Call = { kind: "transactional", handler: deliver, replica: space.replica(space.name), work };
+    this.#add(
+      new Subscription(
+        pattern,
+        call,
+        { ...options, timeoutMs: TIMER_DELAY_MS_MAX },
+        { ...this.#defaults, board: undefined },
+      ),
+    );
+  }
+
+  #outbox(rules: OutboxRules): Outbox {
+    return new Outbox({ ...rules, typeOf: (topic) => this.#topics.wire(topic) });
   }
 
   #add(subscription: Subscription): void {
@@ -470,13 +496,15 @@ export class EventBus<TopicMap extends object = AnyTopics> implements AsyncDispo
 function callOf(
   handler: Handler<never> | TransactionalHandler<never> | WorkHandler<never>,
   options: SubscribeOptions | TransactionalOptions | WorkOptions,
+  outboxOf: (rules: OutboxRules) => Outbox,
 ): Call {
   if (!("space" in options) || options.space === undefined) return { kind: "plain", handler: handler as Handler };
   const { space, subscriberId } = options;
   const transactional = { kind: "transactional" as const, handler: handler as TransactionalHandler };
   if ("attemptsOf" in space && typeof space.attemptsOf === "function") {
     const attempts = space.attemptsOf(`the handler of subscriber ${subscriberId}`);
-    return { ...transactional, replica: space.replica(space.name), attempts };
+    const work = { attempts, outbox: outboxOf({ source: subscriberId }) };
+    return { ...transactional, replica: space.replica(space.name), work };
   }
   if ("transaction" in space && typeof space.transaction === "function") return { ...transactional, replica: space };
   throw misuse("space is an open space, or the replica of one");

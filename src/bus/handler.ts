@@ -1,5 +1,5 @@
 /**
- * Contexts of handlers. A plain handler gets a `HandlerContext`. One that was subscribed with a space gets a `DeliveryTx`, one with a replica a
+ * Contexts of handlers. A plain handler gets a `HandlerContext`. One that was subscribed with a space gets a `Tx`, one with a replica a
  * `HandlerTransaction` over its documents: their writes and events happen if and only if the delivery commits. SPEC: J48, J56-J58, J63.
  */
 import type { Json } from "../message/json.ts";
@@ -10,10 +10,9 @@ import { join, type Label, labelOfMessage, labelOfRead } from "../store/label.ts
 import type { Replica } from "../store/replica.ts";
 import type { ReplicaDocument } from "../store/replica-document.ts";
 import type { Transaction } from "../store/transaction.ts";
-import type { Attempt } from "../work/attempt.ts";
 import { Cancellation } from "../work/cancellation.ts";
 import type { Cancellable } from "../work/handler-call.ts";
-import { Tx } from "../work/tx.ts";
+import type { Tx } from "../work/tx.ts";
 import { BusError } from "./bus-error.ts";
 import type { Event } from "./event.ts";
 import type { EventRun } from "./event-run.ts";
@@ -23,7 +22,7 @@ export type Handler<Payload = Json> = (event: Event<Payload>, context: HandlerCo
 export type TransactionalHandler<Payload = Json> = (event: Event<Payload>, tx: HandlerTransaction) => unknown;
 
 /** The same for one that was subscribed with an open space. */
-export type WorkHandler<Payload = Json> = (event: Event<Payload>, tx: DeliveryTx) => unknown;
+export type WorkHandler<Payload = Json> = (event: Event<Payload>, tx: Tx) => unknown;
 
 export interface EmitOptions {
   /** Who publishes; the handler's subscriber unless given. */
@@ -123,43 +122,6 @@ export interface ShareContext extends Cancellable {
   readonly label: Label;
   /** Whether it met documents or computed values that were not ready: then its run proves nothing. */
   readonly isReady: boolean;
-}
-
-/** The context of a handler that was subscribed with an open space: cells and computed values, in one commit with the delivery. */
-export class DeliveryTx extends Tx implements ShareContext {
-  readonly subscriberId: string;
-  /** Counts the tries of this delivery from 1. Runs again because a read has moved are the same try. */
-  readonly delivery: number;
-  readonly #work: Attempt;
-  #cancellation: Cancellation | undefined;
-
-  constructor({ event, subscriberId, attempt }: CallFacts, emitter: Emitter, work: Attempt) {
-    super(work, ({ transaction }, topic, data) => emitter.emitWith(transaction, event, subscriberId, topic, data));
-    this.subscriberId = subscriberId;
-    this.delivery = attempt;
-    this.#work = work;
-  }
-
-  /** Aborted when the handler has timed out, and when the bus stops without it. */
-  get signal(): AbortSignal {
-    this.#cancellation ??= new Cancellation();
-    return this.#cancellation.signal;
-  }
-
-  get label(): Label {
-    return this.#work.label;
-  }
-
-  get isReady(): boolean {
-    return this.#work.isReady;
-  }
-
-  /** Left behind, a handler must not write any more. */
-  cancel(reason: Error): void {
-    this.#cancellation ??= new Cancellation();
-    this.#cancellation.cancel(reason);
-    this.#work.abort(reason.message);
-  }
 }
 
 export class HandlerTransaction implements ShareContext {

@@ -81,6 +81,8 @@ const PENDING: JournalEntry["as"] = { status: "pending" };
 const PAYLOAD_LIMITS: JsonLimits = { bytesMax: PAYLOAD_BYTES_MAX, depthMax: DEPTH_MAX - 1, keysMax: OBJECT_KEYS_MAX };
 
 export class Publisher implements Emitter {
+  /** Which entries of a commit are for this bus; those of the other kind wait for another one. */
+  readonly #kind: "event" | "command";
   readonly #host: Host;
   readonly #store: Store;
   readonly #topics: Topics;
@@ -96,6 +98,7 @@ export class Publisher implements Emitter {
   #claimed: JournalEntry["as"] & { readonly status: "claimed" } = { status: "claimed", lease: 0 };
 
   constructor(parts: {
+    kind: "event" | "command";
     host: Host;
     store: Store;
     topics: Topics;
@@ -104,6 +107,7 @@ export class Publisher implements Emitter {
     matches: TopicMatches;
     signal: JournalSignal;
   }) {
+    this.#kind = parts.kind;
     this.#host = parts.host;
     this.#store = parts.store;
     this.#topics = parts.topics;
@@ -238,13 +242,17 @@ export class Publisher implements Emitter {
     let pending = 0;
     for (let at = 0; at < entries.length; at++) {
       const entry = entries[at]!;
-      if (entry.as.status !== "pending") continue;
+      if (!this.#isPending(entry)) continue;
       const { steps, missing, version } = this.#matches.for(entry.topic);
       if (this.#held.fullTopics.has(entry.topic)) continue;
       if (steps.length + missing.length > 0) pending++;
       else entries[at] = { ...entry, as: this.#unheardAt(version) };
     }
     return pending;
+  }
+
+  #isPending({ as, message }: JournalEntry): boolean {
+    return as.status === "pending" && message.kind === this.#kind;
   }
 
   /** The state of an event that no consumer is owed, by that version of the consumer table. */
@@ -260,7 +268,7 @@ export class Publisher implements Emitter {
     if (this.#claimed.lease !== lease) this.#claimed = { status: "claimed", lease };
     for (let at = 0, left = count; left > 0; at++) {
       const entry = entries[at]!;
-      if (entry.as.status !== "pending" || this.#held.fullTopics.has(entry.topic)) continue;
+      if (!this.#isPending(entry) || this.#held.fullTopics.has(entry.topic)) continue;
       entries[at] = { ...entry, as: this.#claimed };
       left--;
     }
@@ -278,6 +286,7 @@ export class Publisher implements Emitter {
     let hasPending = false;
     for (let at = 0; at < entries.length; at++) {
       const { topic, source, message, as } = entries[at]!;
+      if (message.kind !== this.#kind) continue;
       if (as.status === "claimed" && !isRepeated) {
         claim ??= { lease: as.lease, attempt: 1, deliveries: [] };
         runs.push(new EventRun({ id: ids[at]!, topic, source, message }, claim, this.#matches.for(topic)));

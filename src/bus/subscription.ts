@@ -10,14 +10,21 @@ import { show } from "../message/problem.ts";
 import { checkTopicPattern } from "../message/topic-pattern.ts";
 import { type Consumer, deliveryName } from "../store/consumer.ts";
 import type { Replica } from "../store/replica.ts";
-import type { AttemptKind, WorkSpace } from "../work/attempt.ts";
-import { type HandlerFailure, type HandlerOptions, handlerOptionsProblem, KNOWN_HANDLER_OPTIONS } from "../work/handler-options.ts";
+import type { Attempt, AttemptKind, WorkSpace } from "../work/attempt.ts";
+import {
+  type HandlerFailure,
+  type HandlerOptions,
+  handlerOptionsProblem,
+  KNOWN_HANDLER_OPTIONS,
+} from "../work/handler-options.ts";
+import type { Outbox, OutboxRules } from "../work/outbox.ts";
 import { type RetryPolicy, retryPolicyOf } from "../work/retry-policy.ts";
+import type { Tx } from "../work/tx.ts";
 import type { WorkBoard } from "../work/work-board.ts";
 import { BusError } from "./bus-error.ts";
 import type { Event } from "./event.ts";
 import type { EventRun } from "./event-run.ts";
-import type { Handler, TransactionalHandler, WorkHandler } from "./handler.ts";
+import type { Handler, HandlerContext, HandlerTransaction, TransactionalHandler, WorkHandler } from "./handler.ts";
 import { WaitingBound } from "./waiting-bound.ts";
 
 /**
@@ -72,10 +79,26 @@ export interface SubscriptionView {
 
 export interface TransactionalCall {
   readonly kind: "transactional";
-  readonly handler: TransactionalHandler | WorkHandler;
+  readonly handler: TransactionalHandler | WorkHandler | RelayedWork;
   readonly replica: Replica;
   /** Of a handler that was subscribed with an open space. */
-  readonly attempts?: AttemptKind;
+  readonly work?: HandlerWork | undefined;
+}
+
+/** Attempts of a handler, and the messages that it sends. */
+export interface HandlerWork {
+  readonly attempts: AttemptKind;
+  readonly outbox: Outbox;
+  /** Of an actor: passes the event on. */
+  readonly relayed?: RelayedWork;
+}
+
+/** Passes an event to an actor, and resolves with the result of the actor's handler. */
+export type RelayedWork = (event: Event, tx: Tx, attempt: Attempt) => Promise<unknown>;
+
+export interface RelayOptions extends WorkOptions {
+  readonly clearance: readonly string[] | undefined;
+  readonly rules: OutboxRules;
 }
 
 export type Call = { readonly kind: "plain"; readonly handler: Handler } | TransactionalCall;

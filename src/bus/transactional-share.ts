@@ -15,6 +15,8 @@
  * A handler that threw ends in a commit too, of what it had read alone: it has failed only if that stands and there is no receipt. Otherwise it
  * threw because of what never was, or because it had done its work before.
  *
+ * After the last failure of a handler, its `onFailed` runs in the same way (`EventRun.failing`): its commit carries the failed status.
+ *
  * A handler may therefore run several times; its effect happens once. A run that read documents which were not in memory yet
  * proves nothing, whatever came of it: it is run again when they are here.
  */
@@ -23,10 +25,9 @@ import { WORK_WINDOW_MS } from "../limits.ts";
 import { errorText } from "../message/error-data.ts";
 import { admit } from "../store/admit.ts";
 import type { CommitOutcome } from "../store/commit.ts";
-import type { DocumentRef } from "../store/document.ts";
 import type { Settlement } from "../store/journal.ts";
 import { type Label, LabelError, labelOfMessage } from "../store/label.ts";
-import { labelEvents, requireTransactionWritable } from "../store/label-checks.ts";
+import { requireTransactionWritable } from "../store/label-checks.ts";
 import { whenOver } from "../store/pending-commit.ts";
 import { NO_RESULT, Receipt } from "../store/receipt.ts";
 import { receiptOf } from "../store/receipt-name.ts";
@@ -35,15 +36,19 @@ import { StoreError } from "../store/store.ts";
 import type { Commit, Transaction } from "../store/transaction.ts";
 import { Attempt } from "../work/attempt.ts";
 import { callHandler, type HandlerEnd, type HandlerWait } from "../work/handler-call.ts";
+import type { HandlerFailure } from "../work/handler-options.ts";
+import { labelMessages } from "../work/outbox.ts";
+import { endWithRefusal } from "../work/refusal.ts";
 import { type Next, Retries } from "../work/retries.ts";
+import { Tx } from "../work/tx.ts";
 import type { Event } from "./event.ts";
-import { DONE, type EventRun } from "./event-run.ts";
-import { DeliveryTx, HandlerTransaction, type ShareContext } from "./handler.ts";
+import { DONE, type EventRun, type StepFailure, type StepResult } from "./event-run.ts";
+import { HandlerTransaction, type ShareContext, type TransactionalHandler, type WorkHandler } from "./handler.ts";
 import type { LeaseKeeper } from "./lease-keeper.ts";
-import { settlementOf, shareOf } from "./outcome.ts";
+import { onFailedText, settlementOf, shareOf } from "./outcome.ts";
 import type { Publisher } from "./publisher.ts";
 import type { Slots } from "./slots.ts";
-import type { TransactionalCall } from "./subscription.ts";
+import type { HandlerWork, OnFailed, TransactionalCall } from "./subscription.ts";
 import type { Step } from "./subscriptions.ts";
 import type { TopicMatches } from "./topic-match.ts";
 
@@ -56,8 +61,12 @@ export type ShareEnd =
   | { readonly kind: "already" }
   /** Somebody else holds the event, or the store has stopped: there is nothing we could settle. */
   | { readonly kind: "lost" }
-  /** `thrown` is what its handler threw; undefined where it took too long or could not be committed. */
-  | { readonly kind: "failed"; readonly error: string; readonly thrown?: unknown };
+  /** `thrown` is what its handler threw, if it did. */
+  | { readonly kind: "failed"; readonly cause: ShareFailure; readonly error: string; readonly thrown?: unknown }
+  /** It has failed for good, and its `onFailed` was called; its share is still to be settled. */
+  | { readonly kind: "failure-handled"; readonly error: string };
+
+type ShareFailure = Exclude<HandlerFailure["kind"], "died">;
 
 /** Hears what shares come to: while they are begun, or later. */
 export interface ShareListener {
@@ -75,6 +84,7 @@ interface Handling {
   readonly context: ShareContext;
   /** Of a handler that was subscribed with an open space. */
   readonly attempt: Attempt | undefined;
+  readonly tx: Tx | undefined;
   /** Of the runs before it; undefined for the first. */
   retries: Retries | undefined;
 }
@@ -84,6 +94,8 @@ interface Rerun {
   readonly step: Step;
   readonly retries: Retries;
   readonly readyAtMs: number;
+  /** The time that ids of its messages carry. */
+  readonly bornMs: number | undefined;
 }
 
 const LOST: ShareEnd = { kind: "lost" };
@@ -111,62 +123,79 @@ export class TransactionalShare {
    * each step of a burst of handlings is much garbage, all of which lives until the disk has answered.
    */
   handle(run: EventRun, step: Step, call: TransactionalCall): void {
-    const retries = this.#retriesOf(run, step);
+    const rerun = this.#rerunOf(run, step);
     let handling: Handling;
     try {
-      handling = this.#open(run, step, call, retries);
+      handling = this.#open(run, step, call, rerun);
     } catch (error) {
-      this.listener?.shareEnded(run, step, { kind: "failed", error: errorText(error) });
+      this.listener?.shareEnded(run, step, notCommitted(errorText(error)));
       return;
     }
-    const { attempt, context } = handling;
+    const { context } = handling;
     run.handling = context;
     const { subscriberId, timeoutMs, board } = step.subscription;
     const wait: HandlerWait = {
       ...{ host: this.#host, timeoutMs, cancellable: context },
       ...{ board, entryPoint: "subscriber", handler: subscriberId, message: run.event.message },
     };
-    const handler = call.handler as (event: Event, context: ShareContext) => unknown;
-    const end =
-      attempt === undefined
-        ? callHandler(handler, run.event, context, wait)
-        : callHandler(
-            (event: Event, tx: ShareContext) => attempt.enter(() => handler(event, tx)),
-            run.event,
-            context,
-            wait,
-          );
+    const end = this.#call(handling, wait);
     if (!(end instanceof Promise)) this.#ended(handling, end);
     else void this.#slots.during(step, end).then((ended) => this.#ended(handling, ended));
   }
 
-  #open(run: EventRun, step: Step, call: TransactionalCall, retries: Retries | undefined): Handling {
-    const { replica, attempts } = call;
+  #call({ run, step, call, context, attempt, tx }: Handling, wait: HandlerWait) {
+    const { event } = run;
+    if (run.failing !== undefined) {
+      const { failure } = run.failing;
+      const onFailed = step.subscription.onFailed as OnFailed;
+      const inside = attempt === undefined ? <T>(code: () => T) => code() : <T>(code: () => T) => attempt.enter(code);
+      return callHandler(
+        (given: Event) => inside(() => onFailed(failure, (tx ?? context) as never, given)),
+        event,
+        undefined,
+        wait,
+      );
+    }
+    if (attempt === undefined || tx === undefined)
+      return callHandler(call.handler as TransactionalHandler, event, context as HandlerTransaction, wait);
+    const { relayed } = call.work as HandlerWork;
+    if (relayed !== undefined)
+      return callHandler((given: Event) => relayed(given, tx, attempt), event, undefined, wait);
+    const handler = call.handler as WorkHandler;
+    return callHandler((given: Event) => attempt.enter(() => handler(given, tx)), event, undefined, wait);
+  }
+
+  #open(run: EventRun, step: Step, call: TransactionalCall, rerun: Rerun | undefined): Handling {
+    const retries = rerun?.retries;
+    const { replica, work } = call;
     const { subscriberId } = step.subscription;
     const facts = { event: run.event, subscriberId, attempt: run.attemptOf(step) };
-    if (attempts === undefined) {
+    if (work === undefined) {
       const transaction = replica.transaction();
       const context = new HandlerTransaction(facts, this.#publisher, { replica, transaction });
-      return { run, step, call, transaction, context, attempt: undefined, retries };
+      return { run, step, call, transaction, context, attempt: undefined, tx: undefined, retries };
     }
     const { message } = run.event;
     const id = `${message.metadata.id}/${step.subscriber}`;
-    const attempt = new Attempt(attempts, { replica, id, number: facts.attempt, label: labelOfMessage(message) });
-    const context = new DeliveryTx(facts, this.#publisher, attempt);
-    return { run, step, call, transaction: attempt.transaction, context, attempt, retries };
+    const { attempt: number } = facts;
+    const { bornMs } = rerun ?? {};
+    const attempt = new Attempt(work.attempts, { replica, id, number, label: labelOfMessage(message), bornMs });
+    const tx = new Tx(attempt, work.outbox, message);
+    return { run, step, call, transaction: attempt.transaction, context: attempt, attempt, tx, retries };
   }
 
-  #retriesOf(run: EventRun, step: Step): Retries | undefined {
+  #rerunOf(run: EventRun, step: Step): Rerun | undefined {
     const rerun = this.#reruns.get(run);
     if (rerun === undefined) return undefined;
     this.#reruns.delete(run);
     if (rerun.step !== step) return undefined;
     rerun.retries.extend(this.#host.monotonic() - rerun.readyAtMs);
-    return rerun.retries;
+    return rerun;
   }
 
-  #ended(handling: Handling, end: HandlerEnd): void {
+  #ended(handling: Handling, handled: HandlerEnd): void {
     const { run, transaction, context, attempt } = handling;
+    const end = endWithRefusal(handled, attempt?.refusal);
     run.handling = undefined;
     const isAgain = end.kind !== "timeout" && (!context.isReady || (end.kind === "threw" && isStale(end.error)));
     attempt?.end();
@@ -174,10 +203,11 @@ export class TransactionalShare {
       if (run.state === "over" || isAgain) transaction.abort();
       if (run.state === "over") this.#over(handling, LOST);
       else if (isAgain) this.#goOn(handling, this.#retries(handling).afterLoads(attempt), LOST);
+      else if (run.failing !== undefined) this.#commitFailure(handling, end, run.failing);
       else if (end.kind === "returned") this.#commit(handling, end.value);
       else this.#commitReads(handling, end);
     } catch (error) {
-      this.#over(handling, { kind: "failed", error: errorText(error) });
+      this.#over(handling, notCommitted(errorText(error)));
     }
   }
 
@@ -192,14 +222,34 @@ export class TransactionalShare {
     } catch (error) {
       transaction.abort();
       const why = `what the handler returned cannot be its receipt: ${messageOf(error)}`;
-      return this.#over(handling, { kind: "failed", error: why });
+      return this.#over(handling, notCommitted(why));
     }
     if (label.length > 0) {
-      const leak = labelled(transaction, label, receipt, step.subscriber);
+      transaction.labels.push({ ...receipt, path: [], labels: [...label] });
+      const leak = labelled(transaction, label, step.subscriber);
       if (leak !== undefined) return this.#over(handling, leak);
     }
+    this.#send(handling, settlement, landed(settlement));
+  }
+
+  /** Commits the effect of `onFailed` with the failed status. The claim guards it: there is no receipt, since a requeue may fail again. */
+  #commitFailure(handling: Handling, handled: HandlerEnd, { error }: StepFailure): void {
+    const { run, step, transaction, context } = handling;
+    if (handled.kind !== "returned") {
+      transaction.abort();
+      return this.#over(handling, notCommitted(errorText(handled.error)));
+    }
+    const result: StepResult = { kind: "failed", error };
+    const settlement = run.isLastStep ? settlementOf(run, result) : shareOf(run, result);
+    const leak = context.label.length === 0 ? undefined : labelled(transaction, context.label, step.subscriber);
+    if (leak !== undefined) return this.#over(handling, leak);
+    const end: ShareEnd = landed(settlement);
+    this.#send(handling, settlement, end.kind === "recorded" ? { kind: "failure-handled", error } : end);
+  }
+
+  #send(handling: Handling, settlement: Settlement, end: ShareEnd): void {
+    const { transaction } = handling;
     transaction.settlements.push(settlement);
-    const end = landed(settlement);
     if (!transaction.hasEntries) return this.#hear(handling, transaction.commit(), end);
     let commit: Commit | undefined;
     const sent = this.#publisher.send(transaction.entries, () => {
@@ -208,7 +258,7 @@ export class TransactionalShare {
     });
     sent.then(
       (outcome) => this.#answered(handling, commit as Commit, outcome, end),
-      (error) => this.#over(handling, { kind: "failed", error: errorText(error) }),
+      (error) => this.#over(handling, notCommitted(errorText(error))),
     );
   }
 
@@ -216,7 +266,8 @@ export class TransactionalShare {
   #commitReads(handling: Handling, { kind, error }: HandlerEnd & { kind: "threw" | "timeout" }): void {
     const { run, step, call } = handling;
     let { transaction } = handling;
-    if (kind === "timeout") {
+    // The mailbox of an actor has given up a handler by aborting its transaction.
+    if (kind === "timeout" || transaction.state !== "open") {
       transaction.abort();
       transaction = call.replica.transaction();
     }
@@ -225,8 +276,8 @@ export class TransactionalShare {
     const commit = transaction.commitReads({ kind: "absent", ...receipt });
     const failed: ShareEnd =
       kind === "timeout"
-        ? { kind: "failed", error: error.message }
-        : { kind: "failed", error: errorText(error), thrown: error };
+        ? { kind: "failed", cause: "timeout", error: error.message }
+        : { kind: "failed", cause: "threw", error: errorText(error), thrown: error };
     this.#hear(handling, commit, failed);
   }
 
@@ -253,7 +304,7 @@ export class TransactionalShare {
       else if (how.kind === "again") this.#ready(handling);
       else this.#over(handling, this.#endOf(run, how, end));
     };
-    next.then(goOn, (error: unknown) => this.#over(handling, { kind: "failed", error: errorText(error) }));
+    next.then(goOn, (error: unknown) => this.#over(handling, notCommitted(errorText(error))));
   }
 
   #endOf(run: EventRun, next: Exclude<Next, { kind: "again" }>, whenDone: ShareEnd): ShareEnd {
@@ -261,10 +312,13 @@ export class TransactionalShare {
     if (next.kind === "already") return next;
     // Only the receipt can tell whether it is there: the event goes back to the journal with its lease.
     if (next.rejection.class === "unknown") this.#lease.doubt(run.lease);
-    return next.kind === "lost" ? LOST : { kind: "failed", error: next.rejection.message };
+    return next.kind === "lost" ? LOST : notCommitted(next.rejection.message);
   }
 
-  #over({ run, step, attempt }: Handling, end: ShareEnd): void {
+  #over({ run, step, attempt }: Handling, over: ShareEnd): void {
+    const { failing } = run;
+    const isBad = failing !== undefined && over.kind === "failed";
+    const end: ShareEnd = isBad ? { kind: "failure-handled", error: onFailedText(failing.error, over.error) } : over;
     if (end.kind === "recorded" || end.kind === "settled") attempt?.lineage.confirm();
     else attempt?.lineage.fail("the delivery was not committed");
     this.listener?.shareEnded(run, step, end);
@@ -274,7 +328,8 @@ export class TransactionalShare {
   #ready(handling: Handling): void {
     const { run, step, attempt } = handling;
     attempt?.lineage.fail("the handler runs again");
-    this.#reruns.set(run, { step, retries: this.#retries(handling), readyAtMs: this.#host.monotonic() });
+    const retries = this.#retries(handling);
+    this.#reruns.set(run, { step, retries, readyAtMs: this.#host.monotonic(), bornMs: attempt?.bornMs });
     this.listener?.shareAgain(run);
   }
 
@@ -285,16 +340,19 @@ export class TransactionalShare {
   }
 }
 
-/** Labels the receipt and the events; gives the end of a run that wrote where readers may not know what it has read. */
-function labelled(transaction: Transaction, label: Label, receipt: DocumentRef, who: string): ShareEnd | undefined {
-  transaction.labels.push({ ...receipt, path: [], labels: [...label] });
-  labelEvents(label, transaction.entries);
+function notCommitted(error: string): ShareEnd {
+  return { kind: "failed", cause: "not-committed", error };
+}
+
+/** Labels the events; gives the end of a run that wrote where readers may not know what it has read. */
+function labelled(transaction: Transaction, label: Label, who: string): ShareEnd | undefined {
+  labelMessages(label, transaction);
   try {
     requireTransactionWritable(label, transaction, who);
     return undefined;
   } catch (error) {
     transaction.abort();
-    return { kind: "failed", error: messageOf(error) };
+    return notCommitted(messageOf(error));
   }
 }
 

@@ -8,7 +8,7 @@ import { mkdirSync } from "node:fs";
 import { join } from "node:path";
 import type { Event } from "../bus/event.ts";
 import type { EventBus } from "../bus/event-bus.ts";
-import type { DeliveryTx, HandlerContext } from "../bus/handler.ts";
+import type { HandlerContext } from "../bus/handler.ts";
 import type { SubscribeOptions, WorkOptions } from "../bus/subscription.ts";
 import type { Space } from "../cells/space.ts";
 import type { Host } from "../host/host.ts";
@@ -21,6 +21,7 @@ import { command, event, type Lineage } from "../message/lineage.ts";
 import { show } from "../message/problem.ts";
 import { topicType } from "../message/topic.ts";
 import type { WorkSpace } from "../work/attempt.ts";
+import type { Tx } from "../work/tx.ts";
 import type { Activity } from "./activity.ts";
 import type { Cause } from "./cause.ts";
 import { ExtensionError, reasonOf } from "./extension-error.ts";
@@ -51,10 +52,7 @@ export interface EventContext {
 }
 
 /** The context of a handler that was subscribed with a space. */
-export type EventTx = Pick<
-  DeliveryTx,
-  "get" | "set" | "update" | "delete" | "push" | "splice" | "emit" | "within" | "newId" | "attempt" | "signal"
->;
+export type EventTx = Pick<Tx, keyof Tx>;
 
 type EventWork = (event: Event, tx: EventTx) => unknown;
 
@@ -180,7 +178,7 @@ export class ExtensionContext {
   subscribeEvent(
     topic: string,
     handler: EventHandler<never> | ((event: Event<never>, tx: EventTx) => unknown),
-    options: Omit<SubscribeOptions, "subscriberId"> & { readonly space?: WorkSpace } = {},
+    options: Omit<SubscribeOptions<never>, "subscriberId"> & { readonly space?: WorkSpace } = {},
   ): void {
     this.#requireRunning();
     const declared = this.#record.manifest?.subscribes.find((one) => one.topic === topic);
@@ -192,7 +190,7 @@ export class ExtensionContext {
     if (typeof handler !== "function")
       throw new ExtensionError("EXTENSION_MISUSE", "a handler is a function of the event");
     const { bus } = this.#parts;
-    const { space, timeoutMs, timeout, ...others } = options;
+    const { space, timeoutMs, timeout, onFailed, ...others } = options;
     const ofManifest = declared.retry === undefined ? {} : { retry: declared.retry };
     const rest = { ...ofManifest, ...others, subscriberId: this.extensionId };
     const limitMs = timeoutMs ?? timeout ?? this.#parts.handlerTimeoutMs;
@@ -200,10 +198,12 @@ export class ExtensionContext {
       const handle = (event: Event, context: HandlerContext) =>
         this.#handle(handler as EventHandler, event, { context, host: this.host, limitMs });
       // Its time is measured here, because waiting for the agent does not count.
-      bus.subscribe(topic, handle, { ...rest, timeoutMs: TIMER_DELAY_MS_MAX });
+      const failed = onFailed as SubscribeOptions["onFailed"];
+      bus.subscribe(topic, handle, { ...rest, ...(failed ? { onFailed: failed } : {}), timeoutMs: TIMER_DELAY_MS_MAX });
     } else {
-      const handle = (event: Event, tx: DeliveryTx) => this.#handleOnce(handler as EventWork, event, tx);
-      bus.subscribe(topic, handle, { ...rest, timeoutMs: limitMs, space });
+      const handle = (event: Event, tx: Tx) => this.#handleOnce(handler as EventWork, event, tx);
+      const failed = onFailed as WorkOptions["onFailed"];
+      bus.subscribe(topic, handle, { ...rest, ...(failed ? { onFailed: failed } : {}), timeoutMs: limitMs, space });
     }
     this.#record.subscribed.add(topic);
     this.#record.wired(() => bus.suspend(topic, this.extensionId));
@@ -234,16 +234,21 @@ export class ExtensionContext {
     await activity.during(() => cause.during(handling, () => handling.run(() => handler(event, given))));
   }
 
-  async #handleOnce(handler: EventWork, event: Event, delivery: DeliveryTx): Promise<unknown> {
+  async #handleOnce(handler: EventWork, event: Event, delivery: Tx): Promise<unknown> {
     this.#requireRunning();
     if (this.#record.ended.signal.aborted) return new Promise(() => undefined);
-    const { get, set, update, delete: remove, push, splice, within, newId, attempt } = delivery;
-    const emit = (topic: string, payload: Json) => {
-      this.#requirePublished(topic);
-      delivery.emit(topic, payload);
-    };
+    const { get, set, update, delete: remove, push, splice, send, refuse, within, newId } = delivery;
+    const { attempt, message, now } = delivery;
+    const published =
+      (publish: Tx["publish"]): Tx["publish"] =>
+      (topic, payload, options) => {
+        this.#requirePublished(topic);
+        return publish(topic, payload, options);
+      };
     const tx: EventTx = {
-      ...{ get, set, update, delete: remove, push, splice, within, newId, attempt, emit },
+      ...{ get, set, update, delete: remove, push, splice, send, refuse, within, newId, attempt, message, now },
+      emit: published(delivery.emit),
+      publish: published(delivery.publish),
       get signal() {
         return delivery.signal;
       },

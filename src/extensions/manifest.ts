@@ -15,12 +15,12 @@
  */
 
 import { RETRY_ATTEMPTS_MAX, TIMER_DELAY_MS_MAX } from "../limits.ts";
-import { cronProblem } from "../loop/cron.ts";
 import type { JsonObject } from "../message/json.ts";
 import { frozenCopy } from "../message/json-copy.ts";
 import { show } from "../message/problem.ts";
 import { findTopicProblem } from "../message/topic.ts";
 import { isTopicPattern, isWildcard } from "../message/topic-pattern.ts";
+import { cronProblem } from "../work/cron.ts";
 import type { RetryPolicy } from "../work/retry-policy.ts";
 import { isSystemTopic, SYSTEM_PREFIX, SYSTEM_TOPICS } from "./system-topics.ts";
 import { type FileProblem, YamlFile, type YamlValue } from "./yaml-file.ts";

@@ -4,11 +4,11 @@
  */
 import type { EventBus } from "../bus/event-bus.ts";
 import type { Host } from "../host/host.ts";
-import { cronProblem } from "../loop/cron.ts";
 import { contentId } from "../message/content-id.ts";
 import { event } from "../message/lineage.ts";
 import { show } from "../message/problem.ts";
 import { topicType } from "../message/topic.ts";
+import { cronProblem } from "../work/cron.ts";
 import type { Activity } from "./activity.ts";
 import type { Cause } from "./cause.ts";
 import { asProvider, type SchedulerProvider, type Slot, type TaskResult } from "./extension.ts";

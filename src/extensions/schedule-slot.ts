@@ -7,7 +7,7 @@
  */
 import type { Host } from "../host/host.ts";
 import { SCHEDULE_ROWS_MAX, SLOT_TRIES_MAX } from "../limits.ts";
-import { nextSlot } from "../loop/schedule.ts";
+import { nextSlot } from "../work/schedule.ts";
 import { ExtensionError } from "./extension-error.ts";
 import {
   add,

@@ -8,6 +8,7 @@
 import { BusError } from "../bus/bus-error.ts";
 import type { Event } from "../bus/event.ts";
 import { EventBus, type EventBusOptions } from "../bus/event-bus.ts";
+import type { HandlerContext } from "../bus/handler.ts";
 import type { JournalFeed } from "../bus/journal-feed.ts";
 import type { Host } from "../host/host.ts";
 import { pause } from "../host/pause.ts";
@@ -19,11 +20,13 @@ import {
   TIMER_DELAY_MS_MAX,
 } from "../limits.ts";
 import type { CommandJournal } from "../loop/command-journal.ts";
-import type { EventFeed, EventJournal } from "../loop/event-journal.ts";
+import type { DeliveryOptions, EventFeed, EventJournal } from "../loop/event-journal.ts";
 import type { Message } from "../message/envelope.ts";
 import { Failure } from "../message/error-data.ts";
 import type { HandlerFailure } from "../work/handler-options.ts";
 import type { RetryPolicy } from "../work/retry-policy.ts";
+import { Tx } from "../work/tx.ts";
+import { given } from "./given.ts";
 
 export interface JournalParts {
   readonly bus: EventBus;
@@ -71,9 +74,8 @@ export function commandsOver(
     find: async (messageId) => (await bus.query({ messageId, limit: 1 }))[0],
     take(type, capability, deliver, died) {
       // The actor itself handles its failures before it answers. Only the deaths of processes are known here alone.
-      const onFailed = async (failure: HandlerFailure, _: unknown, { message }: Event) => {
-        const problem = failure.kind === "died" ? await died(message, failure) : undefined;
-        if (problem !== undefined) throw new Error(problem);
+      const onFailed = async (failure: HandlerFailure, context: HandlerContext, { message }: Event) => {
+        if (failure.kind === "died") await died(message, failure, context);
       };
       const options = { subscriberId: capability, retry: WHEN_BUSY, onFailed };
       bus.subscribe(type, ({ message }, context) => deliver(message, context), options);
@@ -88,11 +90,30 @@ export function journalOver({ bus, topicOf }: JournalParts): EventJournal {
     async publish(message: Message, source: string): Promise<void> {
       await refusedAs422(bus.publishMessage(message, source, topicOf(message.type)));
     },
-    subscribe(type, subscriber, deliver) {
-      bus.relay(topicOf(type), ({ message }) => deliver(message), subscriber);
+    subscribe(type, subscriberId, deliver, options = {}) {
+      const relayed = { subscriberId, ...subscribeOptions(options) };
+      bus.relay(topicOf(type), ({ message }) => deliver(message), relayed);
+    },
+    subscribeWork({ type, subscriber, space, clearance, problemOf, ...options }, deliver) {
+      const rules = { source: subscriber, topicOf, problemOf };
+      bus.relayWork(topicOf(type), ({ message }, tx, attempt) => deliver(message, { tx, attempt }), {
+        ...{ subscriberId: subscriber, space, clearance, rules },
+        ...subscribeOptions(options),
+      });
     },
     feed: feedOver(bus.feed),
   };
+}
+
+function subscribeOptions({ retry, concurrency, serialBy, onFailed }: DeliveryOptions) {
+  return given({
+    ...{ retry, concurrency },
+    serialBy: serialBy && (({ message }: Event) => serialBy(message)),
+    onFailed:
+      onFailed &&
+      ((failure: HandlerFailure, context: unknown, { message }: Event) =>
+        onFailed(failure, context instanceof Tx ? context : undefined, message)),
+  });
 }
 
 /** What is refused will not be taken later either, or is there already: whoever asks again must know. */

@@ -7,8 +7,9 @@
 import type { BusObservation } from "../bus/observation.ts";
 import type { EventLoop } from "../loop/event-loop.ts";
 import { type ObservationType, stackOf } from "../loop/observation.ts";
+import { DeliveryFailed } from "../loop/parcel.ts";
 import type { Message } from "../message/envelope.ts";
-import { thrownText } from "../message/error-data.ts";
+import { fromError, thrownText } from "../message/error-data.ts";
 import type { JsonObject } from "../message/json.ts";
 import { isRefusal } from "../store/label.ts";
 
@@ -38,8 +39,19 @@ export class Faults {
 
   #ofSubscriber(failure: BusObservation & { readonly kind: "handler-failed" }): void {
     const { subscriber, topic, event, error, outcome, thrown } = failure;
-    // A capability's own handler: the loop has told of it.
-    if (this.#loop?.actors.has(subscriber)) return;
+    const actor = this.#loop?.actors.get(subscriber);
+    if (actor !== undefined) {
+      // The loop has told of it, unless the delivery is the work of a transactional handler.
+      if (actor.capability.work === undefined || thrown instanceof DeliveryFailed) return;
+      const { code } = fromError(thrown);
+      return this.#tell("Sys.ActorFault", {
+        capability: subscriber,
+        reason: error,
+        code,
+        type: topic,
+        ...stackOf(thrown),
+      });
+    }
     this.#tell("Sys.SubscriberFault", { subscriber, topic, event, reason: error, outcome, ...stackOf(thrown) });
   }
 

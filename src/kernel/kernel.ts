@@ -221,7 +221,11 @@ export class Kernel implements AsyncDisposable {
     const given: Pick<SpawnContext, "topicOf" | "commitWith" | "board"> = {
       board: this.#board,
       topicOf: this.#topicOf,
-      commitWith: (entries, commit) => this.#bus.commitWith(entries, commit),
+      commitWith: (entries, commit) => {
+        const sends = entries.some(({ message, as }) => message.kind === "command" && as.status === "pending");
+        const make = sends ? () => this.#commands.commitWith(entries, commit) : commit;
+        return this.#bus.commitWith(entries, make);
+      },
     };
     const wired = (one: Capability): Capability => ({
       ...one,
@@ -325,7 +329,12 @@ export class Kernel implements AsyncDisposable {
     return {
       store: storeHealth(this.#store),
       // While the kernel boots only its own capabilities can ask, and those run.
-      state: state !== "booting" && state !== "running" ? state : work.stuck > 0 || this.#board.isOverrun ? "degraded" : "running",
+      state:
+        state !== "booting" && state !== "running"
+          ? state
+          : work.stuck > 0 || this.#board.isOverrun
+            ? "degraded"
+            : "running",
       work,
       quiescent: this.quiescent,
       recovered: this.#recovered,

@@ -7,11 +7,12 @@ import type { Message } from "../message/envelope.ts";
 import { show } from "../message/problem.ts";
 import type { CommitOutcome } from "../store/commit.ts";
 import type { JournalEntry } from "../store/journal.ts";
+import type { WorkSpace } from "../work/attempt.ts";
 import type { HandlerFailure } from "../work/handler-options.ts";
-import type { Retry } from "../work/retry-policy.ts";
 import type { WorkBoard } from "../work/work-board.ts";
+import type { DeliveryOptions } from "./event-journal.ts";
 import type { Parcel } from "./parcel.ts";
-import type { PendingRequest } from "./pending-table.ts";
+import type { Failing, PendingRequest } from "./pending-table.ts";
 
 /** Carries an outbound message, an escaped error, or a message that could not be decoded. */
 export interface ActorEvent {
@@ -59,7 +60,7 @@ export interface CapabilityActor {
   /** Whether a message would wait until a message that it handles, by its id, has ended; where it can tell. */
   waitsBehind?(message: Message, handled: string): boolean;
   /** Calls its code for a message that failed before its handler could be called; resolves with a text if that went wrong. */
-  failed?(message: Message, failure: HandlerFailure): Promise<string | undefined> | undefined;
+  failed?(message: Message, failure: HandlerFailure, kept?: Failing): Promise<string | undefined> | undefined;
   /** Whether it handles a message now, and has asked something that is not answered; where it can tell. */
   readonly isAsking?: boolean;
   /** Whether it waits for the answer to a request of its own, where it can tell; otherwise it counts as waiting. */
@@ -147,17 +148,11 @@ export interface Capability {
   readonly operates?: boolean;
   /** Its commands may run twice: after a crash, a command that was under way runs again. Otherwise it fails as `interrupted`. */
   readonly idempotent?: boolean;
+  /** The space of a transactional capability: what its handlers of events do, and the delivery, are one commit. */
+  readonly work?: WorkSpace;
   /** Which of its commands are durable before their handler is called; `"before"` by default. */
   readonly durable?: Durability;
   /** How the journal delivers events to it. */
-  readonly deliveries?: EventDeliveryOptions;
+  readonly deliveries?: DeliveryOptions;
   spawn(context: SpawnContext): CapabilityActor;
-}
-
-export interface EventDeliveryOptions {
-  readonly retry?: Retry;
-  readonly concurrency?: number;
-  readonly serialBy?: (message: Message) => string;
-  /** Whether its actor handles failures (`CapabilityActor.failed`). */
-  readonly hasOnFailed: boolean;
 }

@@ -6,7 +6,7 @@
 import type { Host } from "../host/host.ts";
 import { CLOCK_STEP_MS, TIMERS_FIRED_MAX, TIMERS_REFIRED_MAX } from "../limits.ts";
 import type { DueChange } from "../store/due.ts";
-import { type ArmedTimer, armed, type ClockReading, TIMER_KIND, type TimerRows, timerIn } from "./timer-row.ts";
+import { type ArmedTimer, armed, type ClockReading, TIMER_KIND, type TimerRows, timerIn } from "../work/timer-row.ts";
 
 export interface ClockStepsParts {
   readonly host: Host;

@@ -40,8 +40,8 @@ export interface CommandDelivery {
 }
 
 export type DeliverCommand = (message: Message, delivery: CommandDelivery) => Promise<void>;
-export type CommandDied = (message: Message, failure: HandlerFailure) => Promise<string | undefined>;
-
+/** Rejects with the error of `onFailed`, or with `Settled`. */
+export type CommandDied = (message: Message, failure: HandlerFailure, delivery: CommandDelivery) => Promise<void>;
 
 /** The status of a command that is in the journal already. */
 export interface KeptBefore {

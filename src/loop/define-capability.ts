@@ -16,6 +16,7 @@ import { show } from "../message/problem.ts";
 import { labelOf } from "../store/label.ts";
 import { type HandlerOptions, handlerOptionsProblem, KNOWN_HANDLER_OPTIONS } from "../work/handler-options.ts";
 import { type Capability, type Durability, durabilityProblem, type SpawnContext } from "./capability.ts";
+import type { DeliveryOptions } from "./event-journal.ts";
 import type { OrJson, TypedCapability } from "./exchanges.ts";
 import { type FailedMessage, type HandlerContext, MailboxActor, type MailboxOptions } from "./mailbox-actor.ts";
 import { type Branch, type DataOf, type DataSchema, dataAs, messageSchema, type SentTo } from "./message-schema.ts";
@@ -111,12 +112,11 @@ export function capability<CommandsSent, CommandsIn, CommandsOut, QueriesSent, Q
     spawn: (spawned) => {
       const { onFailed } = definition;
       const failed = ({ message, failure, context }: FailedMessage) =>
-        actor.callFailed(message, context, () => onFailed?.(failure, context, message.data));
-      const actor = new MailboxActor(spawned.host, (message, context) => dispatch(definition, message, context), {
+        context.callFailed(() => onFailed?.(failure, context, message.data));
+      return new MailboxActor(spawned.host, (message, context) => dispatch(definition, message, context), {
         ...mailboxOptions(definition, spawned),
         ...(onFailed === undefined ? {} : { failed }),
       });
-      return actor;
     },
   };
 }
@@ -192,16 +192,21 @@ export function declared<Context>(definition: CapabilityDefinition<Context>): Om
     subscribes: Object.keys(on),
     ...(idempotent === undefined ? {} : { idempotent }),
     ...(durable === undefined ? {} : { durable }),
-    ...eventOptions(definition),
+    deliveries: eventOptions(definition),
     ...(clearance === undefined ? {} : { clearance: labelOf(clearance) }),
   };
 }
 
 /** The options that the journal applies when it delivers events to the capability. */
-function eventOptions<Context>({ retry, concurrency, serialBy, onFailed }: CapabilityDefinition<Context>) {
-  const deliveries = { ...(retry === undefined ? {} : { retry }), ...(concurrency === undefined ? {} : { concurrency }) };
-  const keyOf = serialBy === undefined ? {} : { serialBy: (message: Message) => serialBy(message.data, message) };
-  return { deliveries: { ...deliveries, ...keyOf, hasOnFailed: onFailed !== undefined } };
+function eventOptions<Context>(definition: CapabilityDefinition<Context>): DeliveryOptions {
+  const { retry, concurrency, serialBy, onFailed } = definition;
+  return {
+    ...(retry === undefined ? {} : { retry }),
+    ...(concurrency === undefined ? {} : { concurrency }),
+    ...(serialBy === undefined ? {} : { serialBy: (message) => serialBy(message.data, message) }),
+    // A plain capability has no transaction: its actor calls `onFailed` (`EventFanout`).
+    ...(onFailed === undefined ? {} : { onFailed: (failure, tx, { data }) => onFailed(failure, tx as Context, data) }),
+  };
 }
 
 /** Throws where something stands in the place of a handler that is none. */

@@ -7,13 +7,16 @@ import { RELAYED_EVENT_HEARD_MS } from "../limits.ts";
 import type { Message } from "../message/envelope.ts";
 import { Failure, fromError, thrownText } from "../message/error-data.ts";
 import { error, reply } from "../message/lineage.ts";
+import type { HandlerFailure } from "../work/handler-options.ts";
+import { retryPolicyOf } from "../work/retry-policy.ts";
 import { mayKnow } from "./admission.ts";
 import type { Answers } from "./answers.ts";
 import { copyMessage } from "./emission.ts";
-import type { EventJournal } from "./event-journal.ts";
+import type { DeliveryOptions, EventJournal, WorkDelivery } from "./event-journal.ts";
 import type { Inbound, Origin } from "./inbound.ts";
+import { schemaProblem } from "./message-schema.ts";
 import type { Observations } from "./observation.ts";
-import { Parcel } from "./parcel.ts";
+import { DeliveryFailed, Parcel } from "./parcel.ts";
 import type { RoutingTable } from "./routing-table.ts";
 import type { SupervisedActor } from "./supervised-actor.ts";
 
@@ -37,11 +40,37 @@ export class EventFanout {
 
   /** From now on the journal delivers events to the subscribers; the actors are there. */
   subscribe(): void {
-    const { journal, table } = this.#parts;
+    const { journal, table, actors } = this.#parts;
     if (!journal) return;
     for (const [type, names] of table.subscribedTypes()) {
-      for (const name of names) journal.subscribe(type, name, (message) => this.#deliver(message, name));
+      for (const name of names) {
+        const { work: space, clearance, outbound, deliveries = {} } = actors.get(name)?.capability ?? {};
+        const deliver = (message: Message, delivery?: WorkDelivery) => this.#deliver(message, name, delivery);
+        if (space === undefined || outbound === undefined || journal.subscribeWork === undefined) {
+          const options = this.#plainOptions(deliveries, name);
+          journal.subscribe(type, name, async (message) => void (await deliver(message)), options);
+          continue;
+        }
+        const problemOf = (message: Message) => schemaProblem(outbound, message);
+        journal.subscribeWork({ type, subscriber: name, space, clearance, problemOf, ...deliveries }, deliver);
+      }
     }
+  }
+
+  /** Options of a handler without a transaction: its actor calls `onFailed`. `when` and `onFailed` get the value that the handler threw. */
+  #plainOptions({ retry, onFailed, ...others }: DeliveryOptions, name: string): DeliveryOptions {
+    const policy = retryPolicyOf(retry);
+    const { when } = policy;
+    const failed = async (failure: HandlerFailure, _: unknown, message: Message) => {
+      const thrown = thrownIn(failure.thrown);
+      const problem = await this.#parts.actors.get(name)?.failed(message, { ...failure, thrown });
+      if (problem !== undefined) throw new Error(problem);
+    };
+    return {
+      ...others,
+      retry: when === undefined ? policy : { ...policy, when: (thrown) => when(thrownIn(thrown)) },
+      ...(onFailed === undefined ? {} : { onFailed: failed }),
+    };
   }
 
   /** Appends an event to the journal, which delivers it later. Without one, its subscribers get it now. */
@@ -88,10 +117,15 @@ export class EventFanout {
   // To the subscribers -----------------------------------------------------------------------------------------------------------
 
   /** Takes an event through one subscriber for the journal; rejects with the failure of its handler. */
-  #deliver(message: Message, name: string): Promise<void> {
+  #deliver(message: Message, name: string, delivery?: WorkDelivery): Promise<unknown> {
     return new Promise((resolve, reject) => {
-      const over = (failure: string | undefined) => (failure === undefined ? resolve() : reject(new Error(failure)));
-      const parcel = new Parcel(copyMessage(message), over);
+      const over = (failure: string | undefined, thrown: unknown) => {
+        const { end } = parcel;
+        if (failure !== undefined) reject(new DeliveryFailed(failure, { cause: thrown }));
+        else if (end === undefined || end.kind === "returned") resolve(end?.value);
+        else reject(end.error);
+      };
+      const parcel = new Parcel(copyMessage(message), over, delivery);
       const refusal = this.#post(message, name, parcel);
       if (refusal === undefined) this.#heard(message.metadata.id, name);
       else parcel.ended(refusal);
@@ -149,6 +183,11 @@ export class EventFanout {
     const unheard = this.#unheard.get(id);
     if (unheard?.names.delete(name) && unheard.names.size === 0) unheard.give();
   }
+}
+
+/** The value that a handler threw, from the error of its delivery. */
+function thrownIn(error: unknown): unknown {
+  return error instanceof DeliveryFailed ? error.cause : error;
 }
 
 /** A client sends further events while earlier ones are on their way, but not without end. */

@@ -1,5 +1,6 @@
 /** A message in a lane, and its origin, which decides where the answer goes and which actor may give it. */
 import type { Message } from "../message/envelope.ts";
+import type { Sender } from "../work/timer-row.ts";
 import type { Sending } from "./parcel.ts";
 import type { PendingRequest } from "./pending-table.ts";
 import type { SupervisedActor } from "./supervised-actor.ts";
@@ -32,9 +33,6 @@ export type Origin =
   | { readonly kind: "relay"; readonly actor: SupervisedActor; readonly sender?: Sender | undefined }
   /** The loop itself: nobody waits. */
   | { readonly kind: "nobody" };
-
-/** The authority of a relayed message: that of one client, or of the kernel's own code. Without a sender it has none. */
-export type Sender = { readonly kind: "client"; readonly id: string } | { readonly kind: "kernel" };
 
 export interface Sent {
   readonly message: Message;

@@ -130,8 +130,7 @@ export class KeptCommands {
     const { table, journal } = this.#parts;
     for (const { kind, type, capability } of table.routes()) {
       if (kind !== "command") continue;
-      const died = async (message: Message, failure: HandlerFailure) => this.#actorOf(message).failed(message, failure);
-      journal.take(type, capability, (message, delivery) => this.#deliver(message, delivery), died);
+      journal.take(type, capability, (message, delivery) => this.#deliver(message, delivery), this.#died);
     }
   }
 
@@ -288,6 +287,20 @@ export class KeptCommands {
     return end;
   }
 
+  /** Processes died with the command, and it is not handled again. */
+  readonly #died = async (message: Message, failure: HandlerFailure, delivery: CommandDelivery): Promise<void> => {
+    const { problem, isSettled } = await this.#failed(message, failure, delivery);
+    if (isSettled) throw new Settled();
+    if (problem !== undefined) throw new Error(problem);
+  };
+
+  /** Lets the actor handle a failure before the journal has it. */
+  async #failed(message: Message, failure: HandlerFailure, delivery: CommandDelivery) {
+    const failing = { failing: (error: string) => delivery.failing(error), isSettled: false };
+    const problem = await this.#actorOf(message).failed(message, failure, failing);
+    return { problem, isSettled: failing.isSettled };
+  }
+
   /** The requester waits on; the journal delivers the command again. */
   readonly #postponed = (entry: PendingRequest): void => {
     if (entry.origin.kind === "nobody") this.#parts.pending.take(entry.id);
@@ -299,18 +312,19 @@ export class KeptCommands {
     message: Message,
     actor: SupervisedActor,
     entry: PendingRequest | undefined,
-    { attempt }: CommandDelivery,
+    delivery: CommandDelivery,
   ): Promise<void> {
     const { host, answers, observations } = this.#parts;
     const { name: capability } = actor;
     observations.tell("Sys.ActorFault", { capability, reason: INTERRUPTED, type: message.type }, message);
-    const failure: HandlerFailure = { kind: "died", message: INTERRUPTED, attempts: attempt };
-    const more = await actor.failed(message, failure);
-    const reason = more === undefined ? INTERRUPTED : `${INTERRUPTED}; ${more}`;
-    if (entry === undefined || entry.isOver) throw new Failure(500, reason);
+    const failure: HandlerFailure = { kind: "died", message: INTERRUPTED, attempts: delivery.attempt - 1 };
+    const { problem, isSettled } = await this.#failed(message, failure, delivery);
+    const reason = problem === undefined ? INTERRUPTED : `${INTERRUPTED}; ${problem}`;
+    if (entry === undefined || entry.isOver) throw isSettled ? new Settled() : new Failure(500, reason);
     const kept = entry.kept as KeptCommand;
     this.#releaseRelay(entry);
     kept.state = "posted";
+    kept.isSettled = isSettled;
     const { end } = kept;
     answers.resolve(entry.id, error(host, entry, errorData(500, reason)));
     return end;

@@ -17,13 +17,14 @@ import { Cancellation } from "../work/cancellation.ts";
 import { type Cancellable, callHandler, endOf, type HandlerWait, isThenable } from "../work/handler-call.ts";
 import type { HandlerFailure } from "../work/handler-options.ts";
 import { type Retry, type RetryPolicy, retryDelayMs, retryPolicyOf, worthRetrying } from "../work/retry-policy.ts";
+import type { Sender } from "../work/timer-row.ts";
 import type { WorkBoard } from "../work/work-board.ts";
 import { WorkError } from "../work/work-error.ts";
 import type { ActorEvent, ActorListener, CapabilityActor, Posted } from "./capability.ts";
-import { isAwaited, isRefusalCode, type Sender } from "./inbound.ts";
+import { isAwaited, isRefusalCode } from "./inbound.ts";
 import { type KeyOf, Mailbox } from "./mailbox.ts";
 import type { Parcel } from "./parcel.ts";
-import type { PendingRequest } from "./pending-table.ts";
+import type { Failing, PendingRequest } from "./pending-table.ts";
 
 const TERMINATED = "the actor was terminated";
 
@@ -108,6 +109,8 @@ export interface FailedMessage {
   /** Of the last attempt. Undefined if none was made: the process died with the message. */
   readonly handling: Handling | undefined;
   readonly failure: HandlerFailure;
+  /** Of a journaled command. */
+  readonly kept: Failing | undefined;
   /** A context for code that handles the failure. */
   readonly context: Handling;
 }
@@ -376,19 +379,32 @@ export class MailboxActor implements CapabilityActor {
     if (typeof again === "number") return this.#again(given, handling, again, thrown);
     this.#attempts.delete(given);
     const message = again === undefined ? errorText(thrown) : `${errorText(thrown)}; ${again.problem}`;
-    const failure: HandlerFailure = { kind, message, attempts: handling.attemptNumber, ...(kind === "threw" ? { thrown } : {}) };
-    const told = this.#terminated ? undefined : this.#failed({ ...given, handling, failure });
-    if (told === undefined) return this.#tellFailure(given, thrown, again?.problem);
+    const failure: HandlerFailure = {
+      kind,
+      message,
+      attempts: handling.attemptNumber,
+      ...(kind === "threw" ? { thrown } : {}),
+    };
+    const told = { thrown, isTimeout: kind === "timeout", more: again?.problem };
+    // The journal decides whether an event is tried again, and calls for its failure.
+    const isOver = !isAnswer && given.parcel === undefined && !this.#terminated;
+    const handled = isOver ? this.#failed({ ...given, handling, failure, kept: given.request?.kept }) : undefined;
+    if (handled === undefined) return this.#tellFailure(given, told);
     this.#owed++;
-    void told.then((more) => {
+    const tell = (problem: string | undefined) => {
       this.#owed--;
-      this.#tellFailure(given, thrown, more ?? again?.problem);
+      this.#tellFailure(given, { ...told, more: problem ?? told.more });
       this.#checkIdle();
-    });
+    };
+    void handled.then(tell, (mistake: unknown) => tell(`onFailed failed: ${errorText(mistake)}`));
   }
 
   /** How long to wait for the next attempt; undefined if there is none, or why the policy could not say. */
-  #retryIn({ message, request, parcel }: Posted, { attemptNumber }: Handling, thrown: unknown): number | { problem: string } | undefined {
+  #retryIn(
+    { message, request, parcel }: Posted,
+    { attemptNumber }: Handling,
+    thrown: unknown,
+  ): number | { problem: string } | undefined {
     const policy = this.#retry;
     if (policy.attempts === 1 || parcel !== undefined || message.kind === "query" || request?.isOver) return undefined;
     const worth = worthRetrying(policy, thrown);
@@ -421,8 +437,8 @@ export class MailboxActor implements CapabilityActor {
     return this.#whenFailed({ ...failed, context });
   }
 
-  failed(message: Message, failure: HandlerFailure): Promise<string | undefined> | undefined {
-    return this.#failed({ message, request: undefined, handling: undefined, failure });
+  failed(message: Message, failure: HandlerFailure, kept?: Failing): Promise<string | undefined> | undefined {
+    return this.#failed({ message, request: undefined, handling: undefined, failure, kept });
   }
 
   /** Calls `onFailed` of a capability, within its timeout and its clearance; gives a text if it did not end well. */
@@ -432,13 +448,16 @@ export class MailboxActor implements CapabilityActor {
   }
 
   /** The loop reports the fault of an event's handler: no requester waits for its outcome. */
-  #tellFailure({ message, request, parcel }: Posted, thrown: unknown, more: string | undefined): void {
+  #tellFailure(
+    { message, request, parcel }: Posted,
+    { thrown, isTimeout, more }: { thrown: unknown; isTimeout: boolean; more: string | undefined },
+  ): void {
     const plain = fromError(thrown);
     const data = more === undefined ? plain : { ...plain, message: `${plain.message}; ${more}` };
     const said = new MadeMessageEvent(error(this.#host, message, data), request, parcel);
     said.thrown = thrown;
     this.#tell(said);
-    parcel?.ended(data.message, thrown);
+    parcel?.ended(data.message, isTimeout ? undefined : thrown);
   }
 
   /** Emits a request; resolves with the data of its reply, and rejects with a `Failure`. */
@@ -516,8 +535,10 @@ export class Handling implements HandlerContext, Cancellable {
   /** Counts the attempts at the message from 1. */
   readonly attemptNumber: number;
   #cancellation: Cancellation | undefined;
-  /** Told when the handler has timed out; set by a handler that has something to take back. */
-  whenCancelled: ((reason: Error) => void) | undefined;
+  /** Told when the handler has timed out: the attempt that it makes. */
+  attempt: Cancellable | undefined;
+  /** Whether the handler itself has failed, and its reads were valid; set by a transactional handler. */
+  hasFailed = false;
 
   constructor(actor: MailboxActor, host: Host, posted: Posted, attempt: number) {
     this.attemptNumber = attempt;
@@ -534,7 +555,17 @@ export class Handling implements HandlerContext, Cancellable {
   cancel(reason: Error): void {
     this.#cancellation ??= new Cancellation();
     this.#cancellation.cancel(reason);
-    this.whenCancelled?.(reason);
+    this.attempt?.cancel(reason);
+  }
+
+  /** Calls `onFailed` with this context, within the timeout; a text if that went wrong. */
+  callFailed(code: () => unknown): Promise<string | undefined> {
+    return this.#actor.callFailed(this.#posted.message, this, code);
+  }
+
+  /** Of an event that the journal delivers. */
+  get parcel(): Parcel | undefined {
+    return this.#posted.parcel;
   }
 
   /** The parcel of the message. A handler that was left behind sends no more. */

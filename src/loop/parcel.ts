@@ -9,9 +9,20 @@
  * A parcel is over exactly once. The actor ends it; the router counts the sent messages, each by a `Sending` of its own.
  */
 import type { Message } from "../message/envelope.ts";
+import type { HandlerEnd } from "../work/handler-call.ts";
+import type { WorkDelivery } from "./event-journal.ts";
+
+/** A delivery did not come to its handler, or not to its end; the loop has told of it. */
+export class DeliveryFailed extends Error {
+  override readonly name = "DeliveryFailed";
+}
 
 export class Parcel {
   readonly message: Message;
+  /** Of an event for a transactional handler. */
+  readonly delivery: WorkDelivery | undefined;
+  /** How that handler ended. */
+  end: HandlerEnd | undefined;
   readonly #over: (failure: string | undefined, thrown: unknown) => void;
   /** Sent messages that are neither journaled nor refused yet. */
   #unjournaled = 0;
@@ -21,8 +32,9 @@ export class Parcel {
   #thrown: unknown;
 
   /** `over` is called once, with the first failure if there is one. */
-  constructor(message: Message, over: (failure: string | undefined, thrown: unknown) => void) {
+  constructor(message: Message, over: (failure: string | undefined, thrown: unknown) => void, delivery?: WorkDelivery) {
     this.message = message;
+    this.delivery = delivery;
     this.#over = over;
   }
 

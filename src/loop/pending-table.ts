@@ -17,20 +17,25 @@ import type { Kind, Message, Metadata } from "../message/envelope.ts";
 import type { ErrorData } from "../message/error-data.ts";
 import { type Answerable, causedBy, type Lineage } from "../message/lineage.ts";
 import type { Settlement } from "../store/journal.ts";
-import { type Connection, NOBODY, type Origin, type Sender } from "./inbound.ts";
+import type { Sender } from "../work/timer-row.ts";
+import { type Connection, NOBODY, type Origin } from "./inbound.ts";
 import type { SupervisedActor } from "./supervised-actor.ts";
 
+/** A message whose failure may be settled by a commit of its handler. */
+export interface Failing {
+  /** The settlement that fails it; `isSettled` is set after the commit. */
+  failing(error: string): Settlement | undefined;
+  isSettled: boolean;
+}
+
 /** What keeps a request whoever waits for it, and hears what came of it. */
-export interface Kept {
+export interface Kept extends Failing {
   /** Whether its actor has it. */
   readonly state: "kept" | "posted";
   /** The origin of the request, which the entry forgets when no requester waits. */
   readonly sentBy: Origin;
   /** Counts the deliveries of the journal from 1. */
   readonly attempt: number;
-  /** The settlement that fails it, for a commit of its handler; then `isSettled` is set. */
-  failing(error: string): Settlement | undefined;
-  isSettled: boolean;
   /** Its handler has failed, and the journal delivers it again later. */
   retryLater(request: PendingRequest, reason: string, delayMs: number): void;
   ended(answer: Message | Message<ErrorData>, requester: Origin): void;

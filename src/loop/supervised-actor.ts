@@ -17,6 +17,7 @@ import type { ActorEvent, Capability, CapabilityActor, Posted, Relayed, Withdraw
 import type { Origin } from "./inbound.ts";
 import { MadeMessageEvent, MailboxActor, SentMessageEvent } from "./mailbox-actor.ts";
 import type { Parcel } from "./parcel.ts";
+import type { Failing } from "./pending-table.ts";
 
 /** The router, as its actors know it. */
 export interface ActorHome {
@@ -162,8 +163,8 @@ export class SupervisedActor {
   }
 
   /** Lets the actor handle a failure; a text if that went wrong. */
-  async failed(message: Message, failure: HandlerFailure): Promise<string | undefined> {
-    return this.#actor?.failed?.(message, failure);
+  async failed(message: Message, failure: HandlerFailure, kept?: Failing): Promise<string | undefined> {
+    return this.#actor?.failed?.(message, failure, kept);
   }
 
   /** Whether it waits for the answer to a request of its own, as far as is known. */

@@ -5,8 +5,8 @@
 import type { Host } from "../host/host.ts";
 import { POLL_INTERVAL_MS, TIMER_CLIENTS_COUNTED_MAX, TIMERS_REFIRED_MAX } from "../limits.ts";
 import { Failure } from "../message/error-data.ts";
-import type { Sender } from "./inbound.ts";
-import { TIMER_KIND, type TimerRows, timerIn } from "./timer-row.ts";
+import type { Sender } from "../work/timer-row.ts";
+import { TIMER_KIND, type TimerRows, timerIn } from "../work/timer-row.ts";
 
 interface Count {
   timers: number;

@@ -12,7 +12,7 @@ import type { Host, Timer } from "../host/host.ts";
 import { pause } from "../host/pause.ts";
 import { TIMER_MARK_MS, TIMER_MARKS_STEP, TIMER_RETRY_MAX_MS, TIMER_RETRY_MS } from "../limits.ts";
 import type { DueChange } from "../store/due.ts";
-import { FIRED_KIND, type Firing, marked } from "./timer-row.ts";
+import { FIRED_KIND, type Firing, marked } from "../work/timer-row.ts";
 
 export interface FiringsParts {
   readonly host: Host;

@@ -5,7 +5,15 @@
 import { Failure } from "../message/error-data.ts";
 import { changeInOrder, type DueChange, type DueRow } from "../store/due.ts";
 import { DueTable } from "../store/memory/due-table.ts";
-import { type ArmedTimer, armed, FIRED_KIND, firingIn, TIMER_KIND, type TimerRows, timerIn } from "./timer-row.ts";
+import {
+  type ArmedTimer,
+  armed,
+  FIRED_KIND,
+  firingIn,
+  TIMER_KIND,
+  type TimerRows,
+  timerIn,
+} from "../work/timer-row.ts";
 
 export class TimerMemory implements TimerRows {
   readonly #table = new DueTable();

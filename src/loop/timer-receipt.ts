@@ -12,7 +12,7 @@ import { receiptOf } from "../store/receipt-name.ts";
 import type { Rejection } from "../store/rejection.ts";
 import type { Replica } from "../store/replica.ts";
 import { pullStored } from "../store/stored-value.ts";
-import { type ArmedTimer, armed } from "./timer-row.ts";
+import { type ArmedTimer, armed } from "../work/timer-row.ts";
 import { answerOf, requestOf } from "./transactional.ts";
 
 /** Whether the timer is new, and the answer to its request. */

@@ -24,9 +24,6 @@ import {
 import { Failure } from "../message/error-data.ts";
 import type { DueChange } from "../store/due.ts";
 import { StoreError } from "../store/store.ts";
-import type { Relayed, Withdrawn } from "./capability.ts";
-import { ClockSteps } from "./clock-steps.ts";
-import { TimerFirings } from "./timer-firings.ts";
 import {
   type ArmedTimer,
   armed,
@@ -43,7 +40,10 @@ import {
   type TimerRows,
   taken,
   timerIn,
-} from "./timer-row.ts";
+} from "../work/timer-row.ts";
+import type { Relayed, Withdrawn } from "./capability.ts";
+import { ClockSteps } from "./clock-steps.ts";
+import { TimerFirings } from "./timer-firings.ts";
 
 export interface TimerTableOptions {
   readonly host: Host;
@@ -143,7 +143,10 @@ export class TimerTable {
     const { stopped, relayed } = this.#firings.withdraw(id);
     const cause = data?.schedule && data.lineage["causation"];
     const causedBy = typeof cause === "string" ? { causedBy: { request: cause, type: data!.template.type } } : {};
-    let { withdrawn, underway } = await this.#takeBack({ ids: [messageIdOf({ id })], ...causedBy });
+    let { withdrawn, underway } = await this.#takeBack({
+      ids: [messageIdOf({ id: data?.setting ?? id })],
+      ...causedBy,
+    });
     // A message that is in a lane comes to its actor, or to the journal, within a few tasks.
     for (let looks = 0; looks < RELAYED_LOOKS_MAX && withdrawn + underway === 0; looks++) {
       const left = relayed.filter((firing) => this.#firings.has(firing.id));

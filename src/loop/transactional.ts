@@ -18,35 +18,51 @@ import type { Message } from "../message/envelope.ts";
 import { Failure, fromError } from "../message/error-data.ts";
 import type { Json } from "../message/json.ts";
 import { cloneData, copyJson } from "../message/json-copy.ts";
-import { causedBy, event } from "../message/lineage.ts";
 import { problemText, within } from "../message/problem.ts";
 import { admit } from "../store/admit.ts";
 import type { CommitOutcome } from "../store/commit.ts";
 import type { DocumentRef } from "../store/document.ts";
+import type { JournalEntry } from "../store/journal.ts";
 import { isRefusal, labelOfMessage } from "../store/label.ts";
-import { labelEvents } from "../store/label-checks.ts";
 import { Receipt, requireAbsent } from "../store/receipt.ts";
-import { receiptOf } from "../store/receipt-name.ts";
+import { type Invocation, receiptOf } from "../store/receipt-name.ts";
 import type { Rejection } from "../store/rejection.ts";
 import type { Replica } from "../store/replica.ts";
 import { pullStored } from "../store/stored-value.ts";
 import type { Commit } from "../store/transaction.ts";
 import { Attempt, type AttemptKind } from "../work/attempt.ts";
 import { callHandler, type HandlerEnd, isThenable } from "../work/handler-call.ts";
+import { labelMessages, Outbox } from "../work/outbox.ts";
 import type { Receipts } from "../work/receipts.ts";
+import { endWithRefusal } from "../work/refusal.ts";
 import { type Next, Retries } from "../work/retries.ts";
-import { type Emit, Tx } from "../work/tx.ts";
+import { Tx } from "../work/tx.ts";
 import type { MessageSchema, SpawnContext } from "./capability.ts";
 import { answerConfirmed } from "./confirmed-query.ts";
-import { type CapabilityDefinition, declared, dispatch, mailboxOptions, type RequestHandlers } from "./define-capability.ts";
+import {
+  type CapabilityDefinition,
+  declared,
+  dispatch,
+  mailboxOptions,
+  type RequestHandlers,
+} from "./define-capability.ts";
+import type { WorkDelivery } from "./event-journal.ts";
 import type { TypedCapability } from "./exchanges.ts";
 import { isAwaited, isRefusalCode } from "./inbound.ts";
-import { AnswerLater, type HandlerContext, type Handling, MailboxActor, type MessageHandler } from "./mailbox-actor.ts";
+import {
+  AnswerLater,
+  type FailedMessage,
+  type HandlerContext,
+  type Handling,
+  MailboxActor,
+  type MessageHandler,
+} from "./mailbox-actor.ts";
 import { schemaProblem } from "./message-schema.ts";
+import type { Parcel } from "./parcel.ts";
 import type { PendingRequest } from "./pending-table.ts";
 
 export interface TransactionalDefinition<CommandsSent, CommandsIn, CommandsOut, QueriesSent, QueriesIn, QueriesOut>
-  extends Omit<CapabilityDefinition<Tx>, "commands" | "queries" | "on"> {
+  extends Omit<CapabilityDefinition<Tx>, "commands" | "queries"> {
   readonly space: Space;
   readonly commands?: RequestHandlers<CommandsSent, CommandsIn, CommandsOut, Tx>;
   /** Queries read; they get the ordinary context, and pull values, within the clearance if there is one. Answers are confirmed: one may run again. */
@@ -68,6 +84,7 @@ export function transactional<CommandsSent, CommandsIn, CommandsOut, QueriesSent
     ...shown,
     // A command that is handed over again finds its receipt.
     idempotent: true,
+    work: space,
     // The handler's own commit journals the commands of waiting requesters: one flush instead of two.
     durable: rest.durable ?? "unawaited",
     spawn: (spawned) => {
@@ -78,8 +95,9 @@ export function transactional<CommandsSent, CommandsIn, CommandsOut, QueriesSent
       const answerQuery: MessageHandler = (message, context) =>
         answerConfirmed({ host, replica, run: () => context.within(() => dispatch(asked, message, context)) });
       const handle: MessageHandler = (message, context, request) =>
-        message.kind === "command" ? entry.handle(message, context, request) : answerQuery(message, context);
-      return new MailboxActor(host, handle, { ...mailboxOptions(rest, spawned) });
+        message.kind === "query" ? answerQuery(message, context) : entry.handle(message, context, request);
+      const options = { ...mailboxOptions(rest, spawned), failed: (one: FailedMessage) => entry.failed(one) };
+      return new MailboxActor(host, handle, options);
     },
   };
 }
@@ -87,12 +105,14 @@ export function transactional<CommandsSent, CommandsIn, CommandsOut, QueriesSent
 /** Content of the receipt of a command. */
 export type ReceiptValue = { readonly request: string; readonly result: Json };
 
-/** A command that is being handled. */
+/** A command that is being handled, or an event of a loop without a journal. */
 interface Command {
   readonly message: Message;
   readonly context: Handling;
   readonly request: PendingRequest | undefined;
-  attempts: number;
+  readonly invocation: Invocation;
+  /** The time that ids of its messages carry, once it has sent one. */
+  bornMs: number | undefined;
   /** Made by the first attempt that comes to nothing. */
   retries: Retries | undefined;
 }
@@ -109,7 +129,7 @@ class CommandEntry {
   readonly #spawned: SpawnContext;
   readonly #replica: Replica;
   readonly #definition: CapabilityDefinition<Tx>;
-  readonly #outbound: MessageSchema;
+  readonly #outbox: Outbox;
   readonly #kind: AttemptKind;
   readonly #receipts: Receipts;
 
@@ -117,25 +137,56 @@ class CommandEntry {
     this.#spawned = spawned;
     this.#replica = space.replica(space.name);
     this.#definition = definition;
-    this.#outbound = outbound;
+    const { name: source, topicOf } = spawned;
+    this.#outbox = new Outbox({ source, topicOf, problemOf: (message) => schemaProblem(outbound, message) });
     this.#receipts = space.receipts;
     this.#kind = space.attemptsOf(`the handler of ${spawned.name}`, definition.clearance);
   }
 
   /** Runs the handler and applies its commit. The answer waits for the disk; the next message does not. */
-  handle(message: Message, context: Handling, request: PendingRequest | undefined): AnswerLater | Promise<AnswerLater> {
-    const command: Command = { message, context, request, attempts: 0, retries: undefined };
-    return this.#receipts.isNew(message.metadata.id) ? this.#begin(command) : this.#look(command);
+  handle(
+    message: Message,
+    context: Handling,
+    request: PendingRequest | undefined,
+  ): AnswerLater | undefined | Promise<AnswerLater | undefined> {
+    const { id } = message.metadata;
+    const delivery = context.parcel?.delivery;
+    if (delivery !== undefined) return this.#deliver(message, context, delivery);
+    const subscriber = this.#spawned.name;
+    const invocation: Invocation =
+      message.kind === "event" ? { kind: "event", id, subscriber } : { kind: "command", id };
+    const command: Command = {
+      message,
+      context,
+      request,
+      invocation,
+      bornMs: undefined,
+      retries: undefined,
+    };
+    return message.kind === "command" && this.#receipts.isNew(id) ? this.#begin(command) : this.#look(command);
   }
+
+  /** An event that the journal delivers: the bus commits the attempt together with the delivery. */
+  #deliver(message: Message, context: Handling, { tx, attempt }: WorkDelivery): undefined | Promise<undefined> {
+    context.attempt = attempt;
+    const parcel = context.parcel as Parcel;
+    const ended = (end: HandlerEnd): undefined => {
+      parcel.end = end;
+    };
+    const end = callHandler(this.#callWith, message, tx);
+    return isThenable(end) ? end.then(ended) : ended(end);
+  }
+
+  readonly #callWith = (message: Message, tx: Tx): unknown => tx.within(() => dispatch(this.#definition, message, tx));
 
   /** The id may have been handled before: its receipt answers, and the handler is not called. */
   async #look(command: Command): Promise<AnswerLater> {
     const { message } = command;
-    const known = await this.#receipts.look({ kind: "command", id: message.metadata.id });
+    const known = await this.#receipts.look(command.invocation);
     if (known.kind === "too-old") throw new Failure(410, known.rejection.message);
     return known.kind === "new"
       ? this.#begin(command)
-      : new AnswerLater(Promise.resolve(answerOf(known.value, message)));
+      : new AnswerLater(Promise.resolve(message.kind === "event" ? null : answerOf(known.value, message)));
   }
 
   #begin(command: Command): AnswerLater | Promise<AnswerLater> {
@@ -149,11 +200,13 @@ class CommandEntry {
     const { message } = command;
     const { id } = message.metadata;
     const replica = this.#replica;
-    const number = ++command.attempts;
-    const attempt = new Attempt(this.#kind, { replica, id, number, label: labelOfMessage(message) });
+    // Runs again because a read has moved are the same try.
+    const number = command.context.attemptNumber;
+    const { bornMs } = command;
+    const attempt = new Attempt(this.#kind, { replica, id, number, label: labelOfMessage(message), bornMs });
     // A copy for each attempt: the message is journaled, compared with repeated ones and handed to the next attempt as it was sent.
     const own = { ...message, data: copyJson(message.data), metadata: { ...message.metadata } };
-    command.context.whenCancelled = (reason) => attempt.abort(reason.message);
+    command.context.attempt = attempt;
     const end = callHandler(this.#call, own, attempt);
     return isThenable(end)
       ? end.then((ended) => this.#conclude(command, attempt, ended))
@@ -161,16 +214,18 @@ class CommandEntry {
   }
 
   readonly #call = (message: Message, attempt: Attempt): unknown => {
-    const tx = new Tx(attempt, this.#emitting(message));
+    const tx = new Tx(attempt, this.#outbox, message);
     return attempt.enter(() => dispatch(this.#definition, message, tx));
   };
 
   /** Commits the attempt, or makes another when the documents and computed values that it met are ready. */
-  #conclude(command: Command, attempt: Attempt, end: HandlerEnd): Made | Promise<Made> {
+  #conclude(command: Command, attempt: Attempt, handled: HandlerEnd): Made | Promise<Made> {
     // The handler has timed out, and its caller was told.
     attempt.requireOpen();
+    command.bornMs = attempt.bornMs;
     if (!attempt.isReady) return this.#attemptLater(command, attempt);
-    const receipt = receiptOf({ kind: "command", id: command.message.metadata.id });
+    const end = endWithRefusal(handled, attempt.refusal);
+    const receipt = receiptOf(command.invocation);
     if (end.kind === "returned") return this.#seal(command, attempt, end.value, receipt);
     const commit = attempt.commitReads("the handler threw", requireAbsent(receipt));
     return { attempt, end, commit, answered: commit.outcome };
@@ -196,16 +251,18 @@ class CommandEntry {
     transaction.leave(new Receipt(receipt, value));
     if (label.length > 0) {
       transaction.labels.push({ ...receipt, path: [], labels: [...label] });
-      labelEvents(label, entries);
+      labelMessages(label, transaction);
     }
-    entries.push({ message, topic: message.type, source: name, as: { status: "done" } });
+    // An event is here without a journal; the row of a command is its own.
+    if (message.kind === "command")
+      entries.push({ message, topic: message.type, source: name, as: { status: "done" } });
     let commit: Commit | undefined;
     const make = () => {
       commit = attempt.commit();
       return commit.outcome;
     };
     // The command's own row is done; the others are events, which the bus may claim ahead.
-    const answered = entries.length > 1 && commitWith ? commitWith(entries, make) : make();
+    const answered = entries.some(isPending) && commitWith ? commitWith(entries, make) : make();
     // The handler may change the returned object before the commit is confirmed; the receipt has a copy.
     const end: HandlerEnd = { kind: "returned", value: value.result };
     return { attempt, end, commit: commit as Commit, answered };
@@ -213,12 +270,11 @@ class CommandEntry {
 
   async #attemptLater(command: Command, attempt: Attempt): Promise<Made> {
     attempt.abort("it met documents or computed values that were not ready");
-    const { message } = command;
     const next = await this.#retries(command).afterLoads(attempt);
     if (next.kind === "again") return this.#attempt(command);
     const error = failureOf(next as Ended);
     const commit = attempt.replica.transaction();
-    const made = commit.commitReads(requireAbsent(receiptOf({ kind: "command", id: message.metadata.id })));
+    const made = commit.commitReads(requireAbsent(receiptOf(command.invocation)));
     return { attempt, end: { kind: "threw", error }, commit: made, answered: made.outcome };
   }
 
@@ -231,7 +287,6 @@ class CommandEntry {
   // The answer -------------------------------------------------------------------------------------------------------------
 
   async #answer(command: Command, first: Made): Promise<Json> {
-    const { message } = command;
     for (let made = first; ; made = await this.#attempt(command)) {
       const { lineage } = made.attempt;
       const outcome = await made.answered;
@@ -239,46 +294,115 @@ class CommandEntry {
       if (next.kind === "done") lineage.confirm();
       else lineage.fail("the commit of the command was rejected");
       if (next.kind === "done") return this.#ended(command, made.end);
-      if (next.kind === "already") return this.#fromReceipt(message, outcome);
+      if (next.kind === "already") return this.#fromReceipt(command, outcome);
       if (next.kind !== "again") throw failureOf(next);
     }
   }
 
-  /** The journal has a failure or a refusal before the caller is told. */
+  /** The journal has a refusal before the caller is told. A failure may be tried again; the last one is noted by `failed`. */
   async #ended(command: Command, end: HandlerEnd): Promise<Json> {
+    const { message, context } = command;
     if (end.kind === "returned") return (end.value as Json | undefined) ?? null;
-    await this.#spawned.noteFailed?.(command.message, end.error, failureKind(command, end.error));
+    const isRefused = message.kind === "command" && isRefusedFor(command, end.error);
+    if (isRefused) await this.#spawned.noteFailed?.(message, end.error, "refused");
+    else context.hasFailed = true;
     throw end.error;
   }
 
-  /** The answer of the first time. The receipt may be gone by now, or be of another request. */
-  async #fromReceipt(message: Message, outcome: CommitOutcome): Promise<Json> {
+  // Failures ---------------------------------------------------------------------------------------------------------------
+
+  /** A handler has failed for good: the journal has that, in one commit with the effect of `onFailed`, before the caller is told. */
+  failed(failed: FailedMessage): Promise<string | undefined> | undefined {
+    const { handling, failure } = failed;
+    // Another error is an answer about the commit: the command may be sent again.
+    if (failure.kind === "threw" && handling?.hasFailed !== true) return undefined;
+    return this.#definition.onFailed === undefined ? this.#note(failed) : this.#callOnFailed(failed);
+  }
+
+  async #note({ message, failure }: FailedMessage, problem?: string): Promise<string | undefined> {
+    const error = problem === undefined ? failure.message : `${failure.message}; ${problem}`;
+    const thrown = problem === undefined && failure.thrown !== undefined ? failure.thrown : new Error(error);
+    if (message.kind === "command") await this.#spawned.noteFailed?.(message, thrown, "failed");
+    return problem;
+  }
+
+  async #callOnFailed(failed: FailedMessage): Promise<string | undefined> {
+    const { host } = this.#spawned;
+    const { message, context, failure } = failed;
+    const replica = this.#replica;
+    const retries = new Retries({ host, replica, windowMs: AWAITED_WINDOW_MS });
     const { id } = message.metadata;
-    const receipt = await pullStored(this.#replica, receiptOf({ kind: "command", id }));
+    for (;;) {
+      const facts = { replica, id: `${id}/failed`, number: failure.attempts, label: labelOfMessage(message) };
+      const attempt = new Attempt(this.#kind, { ...facts, bornMs: undefined });
+      context.attempt = attempt;
+      const tx = new Tx(attempt, this.#outbox, message);
+      const { onFailed } = this.#definition;
+      const problem = await context.callFailed(() =>
+        attempt.enter(() => onFailed?.(failure, tx, copyJson(message.data))),
+      );
+      if (problem !== undefined) attempt.abort("onFailed has failed");
+      if (problem !== undefined) return this.#note(failed, problem);
+      const next = attempt.isReady
+        ? await this.#commitFailure(failed, attempt, retries)
+        : await this.#afterLoads(attempt, retries);
+      if (next.kind === "done" || next.kind === "already") return undefined;
+      if (next.kind !== "again") return this.#note(failed, `onFailed failed: ${next.rejection.message}`);
+    }
+  }
+
+  #afterLoads(attempt: Attempt, retries: Retries): Promise<Next> {
+    attempt.abort("it met documents or computed values that were not ready");
+    return retries.afterLoads(attempt);
+  }
+
+  /** A journaled command is settled by the commit; of another one the commit brings the row. */
+  async #commitFailure(
+    { message, kept, failure }: FailedMessage,
+    attempt: Attempt,
+    retries: Retries,
+  ): Promise<Next> {
+    const { name, commitWith } = this.#spawned;
+    const { transaction, label } = attempt;
+    const { entries } = transaction;
+    const settlement = kept?.failing(failure.message);
+    attempt.requireWritable();
+    if (label.length > 0) labelMessages(label, transaction);
+    if (settlement !== undefined) transaction.settlements.push(settlement);
+    else if (message.kind === "command")
+      entries.push({ message, topic: message.type, source: name, as: { status: "failed", error: failure.message } });
+    let commit: Commit | undefined;
+    const make = () => {
+      commit = attempt.commit();
+      return commit.outcome;
+    };
+    const outcome = await (entries.some(isPending) && commitWith ? commitWith(entries, make) : make());
+    const next = outcome.kind === "committed" ? DONE : await retries.next(outcome, commit as Commit);
+    if (next.kind === "done") attempt.lineage.confirm();
+    else attempt.lineage.fail("the commit of onFailed was rejected");
+    if (next.kind === "done" && kept !== undefined && settlement !== undefined) kept.isSettled = true;
+    return next;
+  }
+
+  /** The answer of the first time. The receipt may be gone by now, or be of another request. */
+  async #fromReceipt({ message, invocation }: Command, outcome: CommitOutcome): Promise<Json> {
+    if (invocation.kind === "event") return null;
+    const { id } = message.metadata;
+    const receipt = await pullStored(this.#replica, receiptOf(invocation));
     if (receipt === undefined && outcome.kind === "rejected" && outcome.reason === "document-exists")
       throw new Failure(410, `${id} was handled, and its answer is not kept any more`);
     return answerOf(receipt, message);
   }
+}
 
-  #emitting(message: Message): Emit {
-    const { host, name, topicOf } = this.#spawned;
-    return ({ transaction }, type, data) => {
-      const copy = cloneData(data);
-      if (copy.kind === "impure")
-        throw new Failure(500, `${name} does not emit this: ${problemText(within("data", copy.problem))}`);
-      const emitted = event(host, type, copy.value, causedBy(message));
-      const problem = schemaProblem(this.#outbound, emitted);
-      if (problem) throw new Failure(500, `${name} does not emit this: ${problem}`);
-      const topic = topicOf?.(type) ?? type;
-      transaction.entries.push({ message: emitted, topic, source: name, as: { status: "pending" } });
-    };
-  }
+function isPending({ as }: JournalEntry): boolean {
+  return as.status === "pending";
 }
 
 /** A 4xx to a waiting requester is an answer, not a failure that an operator has to look at. SPEC: L51. */
-function failureKind({ message, request }: Command, error: unknown): "failed" | "refused" {
+function isRefusedFor({ message, request }: Command, error: unknown): boolean {
   const isRefused = isRefusalCode(fromError(error).code) || isRefusal(error);
-  return isRefused && request !== undefined && isAwaited(message, request.origin) ? "refused" : "failed";
+  return isRefused && request !== undefined && isAwaited(message, request.origin);
 }
 
 type Ended = Extract<Next, { readonly rejection: Rejection }>;

@@ -1,13 +1,15 @@
 /**
- * Error data: what a message of kind `error` says, `{ code, message, cause? }`, and how it is made from a code or from
- * something thrown. SPEC: M13, M14.
+ * Error data: what a message of kind `error` says, `{ code, message, reason?, data?, cause? }`, and how it is made from a code or from
+ * something thrown. SPEC: M13, M14, U73.
  *
  * A failure that is turned into data is bounded: the `cause` chain ends after a fixed number of links (it may be
  * cyclic), texts are clipped, and no stack travels, because a stack tells a client about our files.
  */
 
-import { ERROR_CAUSE_DEPTH_MAX } from "../limits.ts";
-import { type Problem, show, within } from "./problem.ts";
+import { DEPTH_MAX, ERROR_CAUSE_DEPTH_MAX, FAILURE_DATA_LENGTH_MAX, OBJECT_KEYS_MAX } from "../limits.ts";
+import type { Json, JsonLimits } from "./json.ts";
+import { cloneJson } from "./json-copy.ts";
+import { type Problem, problemText, show, within } from "./problem.ts";
 
 /** The codes that the system itself uses, and what they mean. Handlers may use any code from 400 to 599. */
 export const ERROR_MEANINGS = {
@@ -24,6 +26,22 @@ export const ERROR_MEANINGS = {
   504: "Request timed out",
 } as const;
 
+/** The reason of a failure that names none, by its code. */
+const REASONS: Readonly<Record<number, string>> = {
+  ...{ 400: "BAD_REQUEST", 403: "FORBIDDEN", 404: "NOT_FOUND", 409: "CONFLICT", 410: "EXPIRED", 413: "TOO_LARGE" },
+  ...{ 422: "INVALID", 500: "FAILED", 502: "UPSTREAM_FAILED", 503: "UNAVAILABLE", 504: "TIMED_OUT" },
+};
+
+/** The data stand two levels deep in their message. */
+const DATA_LIMITS: JsonLimits = {
+  bytesMax: FAILURE_DATA_LENGTH_MAX,
+  depthMax: DEPTH_MAX - 2,
+  keysMax: OBJECT_KEYS_MAX,
+};
+
+/** Characters of a reason. */
+const REASON_LENGTH_MAX = 64;
+
 export type SystemErrorCode = keyof typeof ERROR_MEANINGS;
 
 /** A sender may add context under other keys; they are kept, and this type does not name them. */
@@ -31,6 +49,10 @@ export type ErrorData = {
   /** An integer from 400 to 599; a smaller or larger number is not an error code. */
   readonly code: number;
   readonly message: string;
+  /** For programs, like `SOLD_OUT`. Absent where the code says it all. */
+  readonly reason?: string;
+  /** Facts of the reason. */
+  readonly data?: Json;
   readonly cause?: ErrorData;
   /** The parts of an `AggregateError`, each as one text. */
   readonly errors?: readonly { readonly code: number; readonly message: string }[];
@@ -39,16 +61,55 @@ export type ErrorData = {
 /** Characters of one error text; a chain of them still fits an NDJSON line. */
 const ERROR_TEXT_LENGTH_MAX = 1_024;
 
+export interface FailureOptions<Data extends Json | undefined = Json | undefined> {
+  /** For programs: upper-case words like `SOLD_OUT`. It follows from the code unless given. */
+  readonly reason?: string | undefined;
+  /** Facts of the reason, as JSON; the caller gets them. */
+  readonly data?: Data;
+  readonly cause?: unknown;
+}
+
 /** What a handler throws to choose the code of its error answer; everything else it throws is a 500. */
-export class Failure extends Error {
+export class Failure<Reason extends string = string, Data extends Json | undefined = Json | undefined> extends Error {
   override readonly name = "Failure";
   readonly code: number;
+  readonly reason: Reason;
+  readonly data: Data;
 
-  constructor(code: number, message: string, options?: ErrorOptions) {
-    super(message, options);
+  constructor(code: number, message: string, options: FailureOptions<Data> & { readonly reason?: Reason } = {}) {
+    const { reason, data, ...rest } = options;
+    super(message, rest);
     if (!isErrorCode(code)) throw new RangeError(`a failure needs a code from 400 to 599, got ${show(code)}`);
+    if (reason !== undefined && !isReason(reason))
+      throw new RangeError(
+        `a reason is upper-case words like SOLD_OUT, of at most ${REASON_LENGTH_MAX} characters, got ${show(reason)}`,
+      );
     this.code = code;
+    this.reason = reason ?? (reasonOf(code) as Reason);
+    this.data = (data === undefined ? undefined : checkedData(data)) as Data;
   }
+}
+
+/** A copy: the caller gets the data as they are now. */
+function checkedData(data: Json): Json {
+  const copy = cloneJson(data, DATA_LIMITS);
+  if (copy.kind === "impure") throw new RangeError(`the data of a failure: ${problemText(copy.problem)}`);
+  const { length } = JSON.stringify(copy.value);
+  if (length <= FAILURE_DATA_LENGTH_MAX) return copy.value;
+  throw new RangeError(
+    `the data of a failure take ${length} characters as JSON; at most ${FAILURE_DATA_LENGTH_MAX} are carried: name what holds the rest`,
+  );
+}
+
+/** The reason of a failure that names none. */
+export function reasonOf(code: number): string {
+  return REASONS[code] ?? (code < 500 ? "REFUSED" : "FAILED");
+}
+
+export function isReason(reason: unknown): reason is string {
+  return (
+    typeof reason === "string" && reason.length <= REASON_LENGTH_MAX && /^[A-Z][A-Z0-9]*(_[A-Z0-9]+)*$/.test(reason)
+  );
 }
 
 export function isErrorCode(code: unknown): code is number {
@@ -69,15 +130,23 @@ export function fromError(thrown: unknown): ErrorData {
   const links: ErrorData[] = [];
   for (let link = thrown; link !== undefined && links.length <= ERROR_CAUSE_DEPTH_MAX; link = causeOf(link)) {
     const errors = partsOf(link).map((part) => ({ code: codeOf(part), message: thrownText(part) }));
-    links.push({ code: codeOf(link), message: ownText(link), ...(errors.length === 0 ? {} : { errors }) });
+    links.push({
+      ...{ code: codeOf(link), message: ownText(link), ...reasonIn(link) },
+      ...(errors.length === 0 ? {} : { errors }),
+    });
   }
   if (links.length === 0) return { code: 500, message: "undefined was thrown" };
   return links.reduceRight((cause, link) => ({ ...link, cause }));
 }
 
 /** The failure that error data tells of, with its causes: a handler that passes it on loses nothing. */
-export function failureOf({ code, message, cause }: ErrorData): Failure {
-  return new Failure(code, message, cause === undefined ? {} : { cause: failureOf(cause) });
+export function failureOf({ code, message, reason, data, cause }: ErrorData): Failure {
+  return new Failure(code, message, {
+    // A sender of another kind may have its own form of reasons.
+    ...(isReason(reason) ? { reason } : {}),
+    ...(data === undefined ? {} : { data }),
+    ...(cause === undefined ? {} : { cause: failureOf(cause) }),
+  });
 }
 
 /** What keeps `value` from being error data, or undefined when it is. */
@@ -96,6 +165,15 @@ export function findErrorDataProblem(value: unknown, links = 0): Problem | undef
   }
   const problem = findErrorDataProblem(cause, links + 1);
   return problem === undefined ? undefined : within("cause", problem);
+}
+
+/** The reason and data of a failure that has its own. */
+function reasonIn(thrown: unknown): Pick<ErrorData, "reason" | "data"> {
+  return readOr(() => {
+    if (!(thrown instanceof Failure)) return {};
+    const { code, reason, data } = thrown;
+    return { ...(reason === reasonOf(code) ? {} : { reason }), ...(data === undefined ? {} : { data }) };
+  }, {});
 }
 
 function codeOf(thrown: unknown): number {

@@ -9,6 +9,8 @@
  * Ids of any other shape carry none.
  */
 
+import { hashText } from "./sha256.ts";
+
 /** Digits of the hash in the id of a send: 96 bits tell apart what is sent within a period. */
 export const SEND_HASH_DIGITS = 24;
 /** What the first eight digits count. */
@@ -46,6 +48,13 @@ export function periodText(period: number): string {
 export function firstIdAt(timeMs: number): string {
   const whole = Math.max(0, Math.floor(timeMs));
   return `${digits(periodOf(whole), COARSE_DIGITS)}-${digits(whole % PERIOD_MS, FINE_DIGITS)}`;
+}
+
+/** An id that carries a time, in the form of a UUIDv7; everything else in it follows from the text. */
+export function idFrom(timeMs: number, text: string): string {
+  const hash = hashText(text);
+  const tail = `7${hash.slice(0, 3)}-8${hash.slice(3, 6)}-${hash.slice(6, 18)}`;
+  return `${firstIdAt(timeMs)}-${tail}`;
 }
 
 function digits(value: number, count: number): string {

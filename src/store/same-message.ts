@@ -14,6 +14,16 @@ export function sameMessage(stored: Message, other: Message): boolean {
   return equal(asJson(stored), asJson(other));
 }
 
+/** A command is journaled by its sender or by the capability that handles it: its source does not tell it from another. */
+export function sameSource(stored: Sourced, other: Sourced): boolean {
+  return stored.source === other.source || stored.message.kind === "command";
+}
+
+interface Sourced {
+  readonly message: Message;
+  readonly source: string;
+}
+
 /** A message is JSON, but its type allows optional metadata to be `undefined`. */
 function asJson(message: Message): Json {
   return JSON.parse(JSON.stringify(message));

@@ -19,6 +19,7 @@ import { asyncContext, type WorkContext } from "../host/async-context.ts";
 import type { Host } from "../host/host.ts";
 import { pause } from "../host/pause.ts";
 import { READY_PAUSE_MS } from "../limits.ts";
+import { idFrom } from "../message/id-time.ts";
 import type { Json } from "../message/json.ts";
 import type { Path } from "../message/path.ts";
 import { handOut } from "../store/admit.ts";
@@ -28,7 +29,10 @@ import { refusal, requireTransactionWritable } from "../store/label-checks.ts";
 import type { Replica } from "../store/replica.ts";
 import type { ReplicaDocument } from "../store/replica-document.ts";
 import type { Commit, Transaction, TransactionMark } from "../store/transaction.ts";
+import { Cancellation } from "./cancellation.ts";
+import type { Cancellable } from "./handler-call.ts";
 import { Lineage } from "./lineage.ts";
+import type { Refusal } from "./refusal.ts";
 import { WorkError } from "./work-error.ts";
 
 /** A document as the scheduler knows it. */
@@ -109,6 +113,8 @@ export interface AttemptFacts {
   readonly changeGroup?: string | undefined;
   /** Of an attempt before it. */
   readonly demand?: Demand | undefined;
+  /** Of an attempt before it: the time that ids of its messages carry. */
+  readonly bornMs?: number | undefined;
 }
 
 /** Why an attempt was abandoned. */
@@ -125,7 +131,7 @@ const NO_HOMES: ReadonlySet<Home> = new Set();
 /** Of a transaction that was made later. */
 const UNWRITTEN: TransactionMark = { operations: NONE, extras: undefined };
 
-export class Attempt implements WorkContext {
+export class Attempt implements WorkContext, Cancellable {
   readonly replica: Replica;
   readonly transaction: Transaction;
   readonly lineage: Lineage;
@@ -136,6 +142,10 @@ export class Attempt implements WorkContext {
   unready: Unready | undefined;
   /** Sends of this attempt. */
   sends = 0;
+  /** What its handler has refused with, if it has. */
+  refusal: Refusal | undefined;
+  /** When the first attempt at the message made the id of a message; undefined if none did. */
+  bornMs: number | undefined;
   /** Whether `idle` waits for its handler, which then must not wait for `idle`. */
   holdsRest = false;
   protected readonly kind: AttemptKind;
@@ -148,10 +158,17 @@ export class Attempt implements WorkContext {
   readonly #session: string;
   readonly #id: string | undefined;
   #ids = 0;
+  #messages = 0;
+  #nowMs: number | undefined;
+  #cancellation: Cancellation | undefined;
   #isOver = false;
 
-  constructor(kind: AttemptKind, { replica, id, number = 1, label = PUBLIC, changeGroup, demand }: AttemptFacts) {
+  constructor(
+    kind: AttemptKind,
+    { replica, id, number = 1, label = PUBLIC, changeGroup, demand, bornMs }: AttemptFacts,
+  ) {
     this.kind = kind;
+    this.bornMs = bornMs;
     this.replica = replica;
     this.#id = id;
     this.number = number;
@@ -271,6 +288,38 @@ export class Attempt implements WorkContext {
   newId(name?: string): string {
     if (this.id === undefined) return this.kind.host.id();
     return name === undefined ? `${this.id}#${++this.#ids}` : `${this.id}/${name}`;
+  }
+
+  /** The id of a message that it sends, by a key or by counting: the other attempts of this process get the same. */
+  messageId(key?: string): string {
+    const { host } = this.kind;
+    const ordinal = ++this.#messages;
+    if (this.id === undefined) return host.id();
+    this.bornMs ??= host.now();
+    return idFrom(this.bornMs, key === undefined ? `${this.id}#${ordinal}` : `${this.id}/${key}`);
+  }
+
+  get host(): Host {
+    return this.kind.host;
+  }
+
+  /** The time, the same throughout the attempt. */
+  get now(): number {
+    this.#nowMs ??= this.kind.host.now();
+    return this.#nowMs;
+  }
+
+  /** Aborted when the handler is left behind. */
+  get signal(): AbortSignal {
+    this.#cancellation ??= new Cancellation();
+    return this.#cancellation.signal;
+  }
+
+  /** The handler is left behind: it must not write any more. */
+  cancel(reason: Error): void {
+    this.#cancellation ??= new Cancellation();
+    this.#cancellation.cancel(reason);
+    this.abort(reason.message);
   }
 
   requireOpen(): void {

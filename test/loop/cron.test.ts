@@ -1,7 +1,7 @@
 /** The next moment of a cron expression: calendars, time zones, and what is refused. */
 import { describe, expect, test } from "#test";
 import { forbidRealTime } from "../../src/host/real-time-guard.ts";
-import { cronProblem, nextOccurrence } from "../../src/loop/cron.ts";
+import { cronProblem, nextOccurrence } from "../../src/work/cron.ts";
 
 const next = (expression: string, after: string, timezone?: string) => {
   const at = nextOccurrence(expression, Date.parse(after), timezone);

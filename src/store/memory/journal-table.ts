@@ -14,7 +14,7 @@ import type {
   Retention,
   Settlement,
 } from "../journal.ts";
-import { sameMessage } from "../same-message.ts";
+import { sameMessage, sameSource } from "../same-message.ts";
 import type { RequeueTarget } from "../store.ts";
 import type { ConsumerRows } from "./consumer-table.ts";
 import { matches } from "./journal-filter.ts";
@@ -390,7 +390,7 @@ function removedOf({ awaits: _, ...delivery }: Delivery): Delivery {
 
 /** The content is the message, topic and source, without the initial state. */
 function sameContent(a: Omit<JournalEntry, "as">, b: JournalEntry): boolean {
-  return a.topic === b.topic && a.source === b.source && sameMessage(a.message, b.message);
+  return a.topic === b.topic && sameSource(a, b) && sameMessage(a.message, b.message);
 }
 
 /** The row no longer waits for consumers. */

@@ -11,7 +11,7 @@ import { topicType } from "../../message/topic.ts";
 import type { Delivery, DoneOutcome, JournalEntry, JournalRow, JournalStatus } from "../journal.ts";
 import { type Rejection, rejected } from "../rejection.ts";
 import { checkEnding, checkName } from "../request-check.ts";
-import { sameMessage } from "../same-message.ts";
+import { sameMessage, sameSource } from "../same-message.ts";
 import type { Row } from "./connection.ts";
 import type { SignedColumns } from "./journal-hash.ts";
 import { jsonText } from "./json-text.ts";
@@ -136,9 +136,12 @@ export function toMs(seconds: unknown): number {
 
 /** Whether a row contains the message of an entry, with the same topic and source. */
 export function holdsSameContent(row: Row, entry: EncodedEntry): boolean {
-  if (row["topic"] !== entry.topic || row["source"] !== entry.source) return false;
+  if (row["topic"] !== entry.topic) return false;
   const { message: stored } = readMessage(row);
-  return stored !== undefined && sameMessage(stored, rebuild(asRow(entry)));
+  if (stored === undefined) return false;
+  const message = rebuild(asRow(entry));
+  const isFrom = sameSource({ message: stored, source: String(row["source"]) }, { message, source: entry.source });
+  return isFrom && sameMessage(stored, message);
 }
 
 /** The columns that a message is rebuilt from. */

@@ -96,12 +96,12 @@ export function journalCases(open: OpenStore): void {
       expect(await at.store.count()).toMatchObject({ pending: 1, done: 2, failed: 0 });
     });
 
-    test("[J11] a command that is asked again at another time, or for another reason, is the same; the row keeps the first", async () => {
+    test("[J11] a command that is asked again at another time, by another sender or for another reason, is the same; the row keeps the first", async () => {
       await using at = await open();
       const asked = { kind: "command", type: "Shop.Buy", data: { b: 1, a: [2] } } as const;
       const first = { message: { ...asked, metadata: { id: "c", timestamp: 1 } }, topic: "Shop.Buy", source: "shop" };
       const metadata = { id: "c", timestamp: 2, correlation: "x", causation: "y", trace: "z" };
-      const again = { ...first, message: { ...asked, data: { a: [2], b: 1 }, metadata } };
+      const again = { ...first, source: "till", message: { ...asked, data: { a: [2], b: 1 }, metadata } };
       const failed = { status: "failed", error: "no" } as const;
       await append(at.store, { ...first, as: failed });
       const done = { status: "done" } as const;

@@ -324,7 +324,7 @@ function sameContent(row: Row, { message, topic, source }: JournalEntry): boolea
     JSON.stringify(kind === "command" ? [kind, type, data] : [kind, type, data, metadata]);
   return (
     row.topic === topic &&
-    row.source === source &&
+    (row.source === source || message.kind === "command") &&
     row.message !== undefined &&
     content(row.message) === content(message)
   );

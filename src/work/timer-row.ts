@@ -11,7 +11,6 @@ import { contentId } from "../message/content-id.ts";
 import type { Json, JsonObject } from "../message/json.ts";
 import type { DueChange, DueRow } from "../store/due.ts";
 import type { Store } from "../store/store.ts";
-import type { Sender } from "./inbound.ts";
 import { nextSlot, type Schedule } from "./schedule.ts";
 import type { Template } from "./template.ts";
 
@@ -21,6 +20,9 @@ export const FIRED_KIND = "timer-fired";
 
 /** The due table as timers use it. `watch` is there if several kernels may share it. */
 export type TimerRows = Pick<Store, "changeDue" | "dueRow" | "dueRows" | "earliestDue"> & Partial<Pick<Store, "watch">>;
+
+/** The authority of a message that a timer sends: that of one client, or of the kernel's own code. Without a sender it has none. */
+export type Sender = { readonly kind: "client"; readonly id: string } | { readonly kind: "kernel" };
 
 /** The message of a timer, its sender, and its schedule. */
 export interface TimerData {
@@ -33,6 +35,8 @@ export interface TimerData {
   readonly slotMs?: number;
   /** The sender of the `Timer.Set`: its message has that authority, and it counts for that client. */
   readonly sender?: Sender;
+  /** Of a timer that a transaction has set: which setting it is, so that a timer set again under its name sends another message. */
+  readonly setting?: string;
   /** Of a delay: the clocks of the process that set it, so that a wall clock that is set back can be corrected for. */
   readonly clock?: ClockReading;
 }
@@ -52,7 +56,7 @@ export interface ArmedTimer {
 
 /** One firing of a timer. */
 export interface Firing {
-  /** The timer's id, with the slot if it has a schedule. */
+  /** The timer's id, or that of its setting; with the slot if it has a schedule. */
   readonly id: string;
   readonly timerId: string;
   /** Slot of its schedule; absent for a timer that fires once. */
@@ -86,7 +90,10 @@ export function following({ id, dueAtMs, data }: ArmedTimer, nowMs: number): Arm
 }
 
 export function firingFor({ id, dueAtMs, data }: ArmedTimer): Firing {
-  return data.schedule ? { id: `${id}@${dueAtMs}`, timerId: id, slotMs: dueAtMs, data } : { id, timerId: id, data };
+  const { setting = id, schedule } = data;
+  return schedule
+    ? { id: `${setting}@${dueAtMs}`, timerId: id, slotMs: dueAtMs, data }
+    : { id: setting, timerId: id, data };
 }
 
 /** The row of a firing that `owner` sends. */

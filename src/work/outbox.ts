@@ -1,0 +1,164 @@
+/**
+ * The transactional outbox of one entry point: messages of a handler become rows of its commit. Events and commands are journal rows, `pending`
+ * for the bus; messages for later are timer rows of the due table. SPEC: U70-U72, U76.
+ *
+ * The id of a message follows from its invocation and its key or place, and carries the time of the first attempt. So the attempts at one
+ * invocation make the same ids, and an invocation that waited for long makes no ids that the store takes for too old (S101).
+ */
+import { TIMER_DELAY_MS_MAX, TX_MESSAGES_MAX } from "../limits.ts";
+import { isMessageType, type Message } from "../message/envelope.ts";
+import type { Json, JsonObject } from "../message/json.ts";
+import { cloneData } from "../message/json-copy.ts";
+import { causedBy, type Lineage, MessageTypeError } from "../message/lineage.ts";
+import { problemText, show, within } from "../message/problem.ts";
+import { topicType } from "../message/topic.ts";
+import { join, type Label, labelOfMessage } from "../store/label.ts";
+import { labelEvents } from "../store/label-checks.ts";
+import type { Transaction } from "../store/transaction.ts";
+import type { Attempt } from "./attempt.ts";
+import { armed, messageIdOf, TIMER_KIND, type TimerData } from "./timer-row.ts";
+import { WorkError } from "./work-error.ts";
+
+export interface MessageOptions {
+  /** Names the message within its invocation: its id does not depend on the order in which messages are sent. */
+  readonly key?: string;
+  /** When it is sent, in milliseconds since 1970; with the commit unless given. */
+  readonly at?: number;
+  /** The same, in milliseconds from now. */
+  readonly delayMs?: number;
+}
+
+/** What an entry point knows of the messages that its handlers send. */
+export interface OutboxRules {
+  /** Publishes them: the capability, subscriber or stream. */
+  readonly source: string;
+  /** The topic of an event of a type; the type itself unless given. */
+  readonly topicOf?: ((type: string) => string) | undefined;
+  /** The type of an event of a topic; throws for what is no topic. */
+  readonly typeOf?: ((topic: string) => string) | undefined;
+  /** Why a message may not be sent. */
+  readonly problemOf?: ((message: Message) => string | undefined) | undefined;
+}
+
+const PENDING = { status: "pending" } as const;
+/** The last moment that a JavaScript date can name. */
+const AT_MAX = 8_640_000_000_000_000;
+
+export class Outbox {
+  readonly #rules: OutboxRules;
+
+  constructor(rules: OutboxRules) {
+    this.#rules = rules;
+  }
+
+  /** Events are named by their type, or by a topic. */
+  emit(attempt: Attempt, cause: Message | undefined, name: string, data: unknown, options?: MessageOptions): string {
+    if (!isMessageType(name)) return this.publish(attempt, cause, name, data, options);
+    return this.#put(
+      attempt,
+      cause,
+      { kind: "event", type: name, topic: this.#rules.topicOf?.(name) ?? name },
+      data,
+      options,
+    );
+  }
+
+  publish(
+    attempt: Attempt,
+    cause: Message | undefined,
+    topic: string,
+    data: unknown,
+    options?: MessageOptions,
+  ): string {
+    const { typeOf = topicType } = this.#rules;
+    return this.#put(attempt, cause, { kind: "event", type: typeOf(topic), topic }, data, options);
+  }
+
+  send(attempt: Attempt, cause: Message | undefined, type: string, data: unknown, options?: MessageOptions): string {
+    if (!isMessageType(type)) throw new MessageTypeError(type);
+    return this.#put(attempt, cause, { kind: "command", type, topic: type }, data, options);
+  }
+
+  #put(
+    attempt: Attempt,
+    cause: Message | undefined,
+    { kind, type, topic }: { readonly kind: "event" | "command"; readonly type: string; readonly topic: string },
+    data: unknown,
+    options: MessageOptions = NO_OPTIONS,
+  ): string {
+    attempt.requireOpen();
+    const { transaction, host } = attempt;
+    const { source, problemOf } = this.#rules;
+    const id = attempt.messageId(options.key);
+    // Copied now: the handler may change it before the commit, and handlers of this process are given this very copy.
+    const copy = cloneData(data);
+    const does = kind === "event" ? "emit" : "send";
+    if (copy.kind === "impure")
+      throw misuse(`${source} does not ${does} this: ${problemText(within("data", copy.problem))}`);
+    const timestamp = host.now();
+    const lineage = lineageOf(attempt, cause);
+    const message: Message = { kind, type, data: copy.value, metadata: { ...lineage, id, timestamp } };
+    const problem = problemOf?.(message);
+    if (problem !== undefined) throw misuse(`${source} does not ${does} this: ${problem}`);
+    requireRoom(transaction, source);
+    const dueAtMs = dueAt(options, timestamp);
+    if (dueAtMs === undefined) {
+      transaction.entries.push({ message, topic, source, as: PENDING });
+      return id;
+    }
+    const timer: TimerData = {
+      lineage: lineage as JsonObject,
+      template: { kind, type, data: copy.value },
+      request: id,
+    };
+    transaction.due.push(armed({ id, dueAtMs, data: timer }));
+    return messageIdOf({ id });
+  }
+}
+
+const NO_OPTIONS: MessageOptions = {};
+
+function lineageOf({ id }: Attempt, cause: Message | undefined): Lineage {
+  if (cause !== undefined) return causedBy(cause);
+  return id === undefined ? {} : { causation: id };
+}
+
+function requireRoom({ extras }: Transaction, source: string): void {
+  if (extras === undefined || extras.entries.length + extras.due.length < TX_MESSAGES_MAX) return;
+  throw misuse(
+    `${source} sends more than ${TX_MESSAGES_MAX} messages in one transaction; send a command to itself for the rest`,
+  );
+}
+
+/** When a message is due; undefined for one that goes with the commit. */
+export function dueAt({ at, delayMs }: MessageOptions, nowMs: number): number | undefined {
+  if (at === undefined && delayMs === undefined) return undefined;
+  if (at !== undefined && delayMs !== undefined) throw misuse("give either at or delayMs");
+  if (delayMs !== undefined && !(typeof delayMs === "number" && delayMs >= 0))
+    throw misuse(`delayMs: must be 0 to ${TIMER_DELAY_MS_MAX}, got ${show(delayMs)}`);
+  if (at !== undefined && !(typeof at === "number" && Math.abs(at) <= AT_MAX))
+    throw misuse(`at: must be milliseconds since 1970, got ${show(at)}`);
+  // Whole milliseconds, upwards: never early.
+  const dueAtMs = Math.ceil(at ?? nowMs + (delayMs as number));
+  if (dueAtMs - nowMs <= TIMER_DELAY_MS_MAX) return dueAtMs;
+  throw misuse(
+    `${at === undefined ? "delayMs" : "at"}: comes due in ${dueAtMs - nowMs} ms; at most 100 years ahead are allowed`,
+  );
+}
+
+/** Labels the messages of a transaction with what its handler has read, those for later too. */
+export function labelMessages(label: Label, transaction: Transaction): void {
+  if (label.length === 0 || transaction.extras === undefined) return;
+  if (transaction.hasEntries) labelEvents(label, transaction.entries);
+  const { due } = transaction.extras;
+  for (const [at, change] of due.entries()) {
+    if (change.kind !== TIMER_KIND || change.op !== "put") continue;
+    const data = change.data as never as TimerData;
+    const joined = join(labelOfMessage({ metadata: data.lineage as never as Message["metadata"] }), label);
+    due[at] = { ...change, data: { ...data, lineage: { ...data.lineage, label: [...joined] } } as never as Json };
+  }
+}
+
+function misuse(message: string): WorkError {
+  return new WorkError("WORK_MISUSE", message);
+}
