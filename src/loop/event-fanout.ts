@@ -47,29 +47,32 @@ export class EventFanout {
         const { work: space, clearance, outbound, deliveries = {} } = actors.get(name)?.capability ?? {};
         const deliver = (message: Message, delivery?: WorkDelivery) => this.#deliver(message, name, delivery);
         if (space === undefined || outbound === undefined || journal.subscribeWork === undefined) {
-          const options = this.#plainOptions(deliveries, name);
+          const options = this.#options(deliveries, name, false);
           journal.subscribe(type, name, async (message) => void (await deliver(message)), options);
           continue;
         }
+        const options = this.#options(deliveries, name, true);
         const problemOf = (message: Message) => schemaProblem(outbound, message);
-        journal.subscribeWork({ type, subscriber: name, space, clearance, problemOf, ...deliveries }, deliver);
+        journal.subscribeWork({ type, subscriber: name, space, clearance, problemOf, ...options }, deliver);
       }
     }
   }
 
-  /** Options of a handler without a transaction: its actor calls `onFailed`. `when` and `onFailed` get the value that the handler threw. */
-  #plainOptions({ retry, onFailed, ...others }: DeliveryOptions, name: string): DeliveryOptions {
+  /** `when` and `onFailed` get the value that the handler threw. The actor of a handler without a transaction calls its `onFailed` itself. */
+  #options({ retry, onFailed, ...others }: DeliveryOptions, name: string, isWork: boolean): DeliveryOptions {
     const policy = retryPolicyOf(retry);
     const { when } = policy;
-    const failed = async (failure: HandlerFailure, _: unknown, message: Message) => {
-      const thrown = thrownIn(failure.thrown);
-      const problem = await this.#parts.actors.get(name)?.failed(message, { ...failure, thrown });
+    const plainly = async (failure: HandlerFailure, _: unknown, message: Message) => {
+      const problem = await this.#parts.actors.get(name)?.failed(message, failure);
       if (problem !== undefined) throw new Error(problem);
     };
+    const call = isWork ? onFailed : plainly;
     return {
       ...others,
       retry: when === undefined ? policy : { ...policy, when: (thrown) => when(thrownIn(thrown)) },
-      ...(onFailed === undefined ? {} : { onFailed: failed }),
+      ...(onFailed === undefined || call === undefined
+        ? {}
+        : { onFailed: (failure, tx, message) => call(failureIn(failure), tx, message) }),
     };
   }
 
@@ -121,7 +124,7 @@ export class EventFanout {
     return new Promise((resolve, reject) => {
       const over = (failure: string | undefined, thrown: unknown) => {
         const { end } = parcel;
-        if (failure !== undefined) reject(new DeliveryFailed(failure, { cause: thrown }));
+        if (failure !== undefined) reject(new DeliveryFailed(failure, { thrown, isTimeout: parcel.isTimeout }));
         else if (end === undefined || end.kind === "returned") resolve(end?.value);
         else reject(end.error);
       };
@@ -188,6 +191,12 @@ export class EventFanout {
 /** The value that a handler threw, from the error of its delivery. */
 function thrownIn(error: unknown): unknown {
   return error instanceof DeliveryFailed ? error.cause : error;
+}
+
+function failureIn(failure: HandlerFailure): HandlerFailure {
+  const { thrown, ...others } = failure;
+  if (!(thrown instanceof DeliveryFailed)) return failure;
+  return thrown.isTimeout ? { ...others, kind: "timeout" } : { ...others, thrown: thrown.cause };
 }
 
 /** A client sends further events while earlier ones are on their way, but not without end. */

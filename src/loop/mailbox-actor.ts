@@ -457,7 +457,9 @@ export class MailboxActor implements CapabilityActor {
     const said = new MadeMessageEvent(error(this.#host, message, data), request, parcel);
     said.thrown = thrown;
     this.#tell(said);
-    parcel?.ended(data.message, isTimeout ? undefined : thrown);
+    if (parcel === undefined) return;
+    parcel.isTimeout = isTimeout;
+    parcel.ended(data.message, isTimeout ? undefined : thrown);
   }
 
   /** Emits a request; resolves with the data of its reply, and rejects with a `Failure`. */

@@ -15,6 +15,13 @@ import type { WorkDelivery } from "./event-journal.ts";
 /** A delivery did not come to its handler, or not to its end; the loop has told of it. */
 export class DeliveryFailed extends Error {
   override readonly name = "DeliveryFailed";
+  /** Whether the handler took too long. Otherwise `cause` is the value that it threw, if it did. */
+  readonly isTimeout: boolean;
+
+  constructor(reason: string, { thrown, isTimeout = false }: { thrown?: unknown; isTimeout?: boolean } = {}) {
+    super(reason, { cause: thrown });
+    this.isTimeout = isTimeout;
+  }
 }
 
 export class Parcel {
@@ -23,6 +30,8 @@ export class Parcel {
   readonly delivery: WorkDelivery | undefined;
   /** How that handler ended. */
   end: HandlerEnd | undefined;
+  /** Whether its handler took too long; set before it ends. */
+  isTimeout = false;
   readonly #over: (failure: string | undefined, thrown: unknown) => void;
   /** Sent messages that are neither journaled nor refused yet. */
   #unjournaled = 0;

@@ -357,11 +357,7 @@ class CommandEntry {
   }
 
   /** A journaled command is settled by the commit; of another one the commit brings the row. */
-  async #commitFailure(
-    { message, kept, failure }: FailedMessage,
-    attempt: Attempt,
-    retries: Retries,
-  ): Promise<Next> {
+  async #commitFailure({ message, kept, failure }: FailedMessage, attempt: Attempt, retries: Retries): Promise<Next> {
     const { name, commitWith } = this.#spawned;
     const { transaction, label } = attempt;
     const { entries } = transaction;
