@@ -3,8 +3,8 @@ import type { Space } from "millrace";
 import { testSpace } from "millrace/testing";
 
 function cart(space: Space) {
-  const price = space.cell<number>("price", { default: 2 });
-  const items = space.cell<string[]>("items", { default: [] });
+  const price = space.cell<number>("price", 2);
+  const items = space.cell<string[]>("items", []);
   const total = space.computed("total", () => (items.get()?.length ?? 0) * (price.get() ?? 0));
   const mails: string[] = [];
   total.sink((sum) => mails.push(`${sum} to pay`), { debounceMs: 60_000 });

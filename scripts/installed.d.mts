@@ -1,3 +1,10 @@
 /** Types of `installed.mjs`, for the tests. */
-export function whyInstall(root: string): string | undefined;
+export interface Versions {
+  readonly node: string;
+  readonly sqlite?: string | undefined;
+}
+export const SQLITE_VERSION_MIN: string;
+export function suffices(versions: Versions): boolean;
+export function selection(purpose: "start" | undefined, versions: Versions): string[];
+export function whyInstall(root: string, purpose?: "start" | undefined, versions?: Versions): string | undefined;
 export function pinnedNode(root: string): string;

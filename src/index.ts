@@ -5,6 +5,40 @@
  */
 /// <reference lib="esnext.disposable" preserve="true" />
 
+// The everyday API: an app, its definitions, and how to run and call it.
+export { App, app, type Definition } from "./app/app.ts";
+export type { AppTx, Later, SentData } from "./app/app-tx.ts";
+export type {
+  AnyApp,
+  AppEvent,
+  Caller,
+  CallOptions,
+  CommandAnswer,
+  CommandFailure,
+  CommandInput,
+  CommandName,
+  EventData,
+  EventName,
+  EventsOptions,
+  Live,
+  QueryAnswer,
+  QueryInput,
+  QueryName,
+  Result,
+} from "./app/caller.ts";
+export type { Duration } from "./app/duration.ts";
+export { EventDefinition, type Schema, type } from "./app/event-definition.ts";
+export { OnDefinition, type OnOptions, on, type RunContext, type Steps } from "./app/on.ts";
+export type { AppParts } from "./app/parts.ts";
+export {
+  CommandDefinition,
+  type CommandOptions,
+  command,
+  QueryDefinition,
+  type QueryOptions,
+  query,
+} from "./app/request.ts";
+export { type CronOptions, cron, ScheduleDefinition, type Slot } from "./app/schedule.ts";
 // Publish and subscribe over the journal.
 export type { Failures, Trace, TraceNode } from "./bus/audit.ts";
 export { BusError, type BusErrorCode, EventsGone } from "./bus/bus-error.ts";
@@ -25,7 +59,7 @@ export type { RetentionPolicy } from "./bus/retention.ts";
 export type { SubscribeOptions, SubscriptionView, TransactionalOptions, WorkOptions } from "./bus/subscription.ts";
 export type { TailOptions } from "./bus/tail.ts";
 // State as its users touch it.
-export { Cell, type CellOptions, type PullOptions, type Seen, type SinkOptions } from "./cells/cell.ts";
+export { Cell, type CellOptions, type ListCell, type PullOptions, type Seen, type SinkOptions } from "./cells/cell.ts";
 export { type BeginOptions, CellTransaction } from "./cells/cell-transaction.ts";
 export { Computed } from "./cells/computed.ts";
 export type { HandlerContext as StreamContext } from "./cells/handler-context.ts";
@@ -36,10 +70,17 @@ export type { List } from "./cells/lists.ts";
 export { type Pattern, PieceError, type PieceInputs, type PieceParts, pattern, type Shown } from "./cells/pattern.ts";
 export type { Launched, LaunchOptions, Piece } from "./cells/piece.ts";
 export type { Resumed, RunOptions } from "./cells/pieces.ts";
-export { SchemaError, type StandardSchema } from "./cells/schema.ts";
-export { type EffectOptions, type NodeOptions, Space, type SpaceOptions } from "./cells/space.ts";
+export { SchemaError, type SchemaIssue, type StandardSchema } from "./cells/schema.ts";
+export {
+  type EffectOptions,
+  type NodeOptions,
+  Space,
+  type SpaceCellOptions,
+  type SpaceOptions,
+} from "./cells/space.ts";
 export { type HandleOptions, type Readable, Stream, type StreamHandler } from "./cells/stream.ts";
 export { TransactionError, type TransactOptions } from "./cells/transact.ts";
+export type { AsJson, Below, Frozen, Initial, KeyOf, Stored } from "./cells/value-types.ts";
 // Time, chance and tasks.
 export { type Host, HostError, type HostErrorCode, type Timer, type TimerOptions } from "./host/host.ts";
 export { systemHost } from "./host/system-host.ts";
@@ -68,24 +109,38 @@ export {
   type Refused,
 } from "./message/envelope.ts";
 export { equal } from "./message/equality.ts";
-export { type ErrorData, errorData, Failure, type FailureOptions, fromError } from "./message/error-data.ts";
+export {
+  type ErrorData,
+  type ErrorExtras,
+  errorData,
+  Failure,
+  type FailureOptions,
+  failureFrom,
+  fromError,
+  isFailure,
+} from "./message/error-data.ts";
 export type { Json, JsonArray, JsonLimits, JsonObject } from "./message/json.ts";
 export { parseLine } from "./message/line.ts";
 export {
   type Answerable,
   causedBy,
-  command,
-  error,
-  event,
+  command as commandMessage,
+  error as errorMessage,
+  event as eventMessage,
   type Lineage,
   MessageTypeError,
   type Mint,
-  query,
-  reply,
+  query as queryMessage,
+  reply as replyMessage,
 } from "./message/lineage.ts";
+export { MillraceError } from "./message/millrace-error.ts";
 export { deleteAt, getAt, type Path, PathError, setAt } from "./message/path.ts";
+export { KERNEL_REASONS, type KernelReason } from "./message/reasons.ts";
 export { TopicError, type TopicErrorCode, topicType } from "./message/topic.ts";
 export { matchesTopic } from "./message/topic-pattern.ts";
+
+export { open } from "./open.ts";
+
 // The scheduler beneath spaces, which several may share: what runs and why, sends to streams, and what handlers launch.
 export { ComputedError, type ComputedErrorCode } from "./scheduler/computed-error.ts";
 export type { Diagnosis, SchedulerStats } from "./scheduler/diagnosis.ts";

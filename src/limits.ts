@@ -49,6 +49,12 @@ export const TOPIC_LENGTH_MAX = 255;
 export const PAYLOAD_BYTES_MAX = 1_048_576;
 /** A stored failure keeps this many links of its `cause` chain, which may be cyclic. */
 export const ERROR_CAUSE_DEPTH_MAX = 8;
+/** Characters of the `reason` of a failure: a word for programs. */
+export const REASON_LENGTH_MAX = 64;
+/** The `data` of a failure as JSON: those of a whole `cause` chain fit one message. */
+export const FAILURE_DATA_BYTES_MAX = 65_536;
+/** Validation problems in `data.issues` of one answer; `data.more` counts the others. */
+export const ISSUES_MAX = 256;
 
 // The loop and the workers.
 
@@ -247,8 +253,6 @@ export const TURNS_SLICE_MS = 5;
 export const LANE_MAX = 100_000;
 /** Commands of the journal that are under way in one loop; the next one is refused. Fewer than a bus holds: each finds room. */
 export const COMMANDS_KEPT_MAX = 10_000;
-/** Characters of the facts that a failure carries, as JSON: with its causes it still fits an NDJSON line. */
-export const FAILURE_DATA_LENGTH_MAX = 65_536;
 /** Messages and timers of one transaction; a handler that needs more sends a command to itself for the rest. */
 export const TX_MESSAGES_MAX = 10_000;
 /** How often a loop that keeps its process running asks itself whether it is still alive: a batch ends at most this much later. */
@@ -399,6 +403,12 @@ export const COMMITS_REMEMBERED_MAX = 1_000_000;
 
 /** JSON text of one document. Loading and rewriting a document costs time in proportion to it; larger data are many documents. */
 export const DOCUMENT_BYTES_MAX = 16 * 1_048_576;
+/** Characters of a subject to erase: a shorter word would be found in too many texts. */
+export const ERASE_SUBJECT_LENGTH_MIN = 3;
+/** Documents that an erasure leaves and names: their values mention the subject. */
+export const ERASE_LEFT_MAX = 100;
+/** How long an erasure waits for readers of the log before it reports that they are in the way. */
+export const ERASE_READERS_MS = 10_000;
 /** Characters of one line of an export: the largest document fits, with its labels. */
 export const IMPORT_LINE_LENGTH_MAX = 4 * DOCUMENT_BYTES_MAX;
 /** Bytes of documents that one job of the store's upkeep reads or writes: some 5 ms, so that other writes go on in between. */

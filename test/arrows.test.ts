@@ -19,17 +19,20 @@ const ARROWS: Readonly<Record<string, readonly string[]>> = {
   cells: ["scheduler", "store", "work"],
   bus: ["store", "work"],
   loop: ["bus", "cells", "store", "work"],
+  app: ["bus", "cells", "loop", "store", "work"],
   extensions: ["bus", "cells", "loop", "work"],
   adapters: ["loop"],
-  kernel: ["store", "work", "scheduler", "cells", "bus", "loop", "extensions", "adapters"],
-  client: [],
+  kernel: ["store", "work", "scheduler", "cells", "bus", "loop", "app", "extensions", "adapters"],
+  // For its types alone.
+  client: ["app"],
   cli: ["kernel", "client"],
   "testing.ts": ["cells"],
+  "open.ts": ["app", "kernel"],
 };
 const FOR_ALL = ["message", "host", "limits.ts"];
 
 /** Rooms, or parts of one, that run wherever there is a JavaScript engine. */
-const CORE = ["limits.ts", "message", "host", "store", "work", "scheduler", "cells", "bus", "loop"];
+const CORE = ["limits.ts", "message", "host", "store", "work", "scheduler", "cells", "bus", "loop", "app"];
 const NODE_PARTS = [join("store", "sqlite"), join("store", "postgres")];
 
 interface Import {

@@ -1,5 +1,5 @@
 /** Ours: one space on the memory store, settled with `flush()`. What it commits goes to the store when the thread is let go. */
-import { memoryStore, Space, systemHost } from "millrace";
+import { type Cell, memoryStore, Space, systemHost } from "millrace";
 import type { Fields, Graph, Item } from "./graph.ts";
 
 export async function open(): Promise<Graph> {
@@ -14,9 +14,9 @@ export async function open(): Promise<Graph> {
       return made;
     },
     source<T>(value: T) {
-      const cell = space.cell<T>(`source ${++names}`);
+      const cell = space.cell(`source ${++names}`) as Cell<T>;
       cell.set(value);
-      return { get: () => cell.get() as T, set: (next: T) => cell.set(next) };
+      return { get: () => cell.get(), set: (next: T) => cell.set(next) };
     },
     computed<T>(compute: () => T) {
       const one = space.computed<T>(`computed ${++names}`, compute);

@@ -18,7 +18,7 @@ interface Task {
 }
 
 export function tasks(space: Space) {
-  const all = space.cell<Readonly<Record<string, Task>>>("tasks", { default: {} });
+  const all = space.cell<Readonly<Record<string, Task>>>("tasks", {});
   const open = space.computed("tasks/open", () => Object.values(all.get() ?? {}).filter(({ done }) => !done));
   const totals = space.computed(
     "tasks/totals",

@@ -11,7 +11,7 @@ const WHICH = { workId: "text" } as const;
 const SECONDS_MAX = 3_600;
 
 export function worker(space: Space, host: Host) {
-  const finished = space.cell<Readonly<Record<string, string>>>("worker/finished", { default: {} });
+  const finished = space.cell<Readonly<Record<string, string>>>("worker/finished", {});
   return {
     worker: capability({
       description: "takes its time",

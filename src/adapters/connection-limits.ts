@@ -1,5 +1,5 @@
 /**
- * What one client may cost: the bounds of `limits.ts`, for each of which whoever opens an adapter may choose another. SPEC: N5, N8, N9, M9.
+ * Limits per client: defaults from `limits.ts`, each configurable per adapter. SPEC: N5, N8, N9, M9.
  */
 import {
   DEPTH_MAX,
@@ -14,15 +14,15 @@ import { chosenLimits, requireTime } from "../loop/loop-limits.ts";
 export interface ConnectionLimits {
   /** Bytes of one line, without its newline. */
   readonly lineBytesMax: number;
-  /** Containers inside each other in one line, the message itself being the first. */
+  /** Nested containers in one line, including the message itself. */
   readonly depthMax: number;
   /** Members of one object. */
   readonly keysMax: number;
-  /** A line that was begun ends within this time. */
+  /** A started line must end within this time. */
   readonly lineCompleteMs: number;
   /** Requests without an answer. */
   readonly requestsInFlightMax: number;
-  /** Bytes written and not taken by the client. */
+  /** Bytes written and not read by the client. */
   readonly unreadOutputBytesMax: number;
 }
 

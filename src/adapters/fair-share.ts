@@ -1,30 +1,33 @@
 /**
- * How much of a connection's input is taken at once. What is taken is answered before more is taken: so a client goes to work on the first
- * answers while the kernel is at the next, and one that floods makes the others wait for a little of its work and not for all of it.
+ * Decides how many lines of a connection are taken at once. A burst is answered before the next is taken, so that a
+ * client can use the first answers early, and a flooding client delays others only by a small burst.
  *
- * A connection that is alone gets more from burst to burst; where bytes had to be waited for, it begins with a few, because then both sides
- * have taken turns. While others ask as well, it gets about as much as the most modest of them takes. SPEC: N2, N15.
+ * A single active connection gets growing bursts; after a wait for bytes it starts small, because both sides have taken
+ * turns. While others are active, it gets about as much as the smallest of them uses. SPEC: N2, N15.
  */
 import { BURSTS_SHARED_AFTER, LINES_A_BURST_ALONE, LINES_A_BURST_MIN, LINES_A_BURST_SHARED } from "../limits.ts";
 
-/** How much larger the next burst of one that is alone is: twice would be more writes, for the same wait. */
+/** Growth factor of bursts of a single connection: doubling would cause more writes for the same wait. */
 const GROWTH = 4;
 
 export class FairShare {
-  /** Who took a burst last. */
+  /** The connection of the last burst. */
   #last: object | undefined;
-  /** Bursts that one connection must take in a row until it counts as alone. */
+  /** Consecutive bursts that one connection must take until it counts as alone. */
   #untilAlone = 0;
-  /** What one that is alone may take next. */
+  /** The next burst of a single connection. */
   #alone = LINES_A_BURST_ALONE;
-  /** Who asked least at a time of late, with how many lines that was, and for how many bursts of others it is remembered. */
+  /**
+   * The connection with the smallest recent burst, its number of lines, and for how many foreign bursts it is
+   * remembered.
+   */
   #modest: object | undefined;
   #fewest = LINES_A_BURST_SHARED;
   #fewestFor = 0;
 
   /**
-   * Lines that a connection may take now, before they are answered and the others get in. Of the burst before, it took so many of so
-   * many; `waited` where it had nothing to do until the bytes for this one came.
+   * Lines that a connection may take now, before they are answered and others run. `taken` of `allowed` lines were used
+   * in its last burst; `waited` is true if it was idle until the bytes came.
    */
   burstFor(connection: object, taken: number, allowed: number, waited: boolean): number {
     if (this.#last !== connection) this.#untilAlone = BURSTS_SHARED_AFTER;
@@ -41,7 +44,7 @@ export class FairShare {
   }
 
   #compare(connection: object, taken: number, allowed: number): void {
-    // Who took all that it was allowed may have wanted more: that is no modesty.
+    // A connection that used its whole allowance may have wanted more, so it does not count as small.
     if (taken < allowed && (taken <= this.#fewest || this.#modest === connection)) {
       this.#modest = connection;
       this.#fewest = Math.min(taken, LINES_A_BURST_SHARED);

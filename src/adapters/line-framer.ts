@@ -1,22 +1,25 @@
 /**
- * Lines out of chunks (RFC 0032 §13.1): bytes up to a newline, at most so many, whatever way they arrive. A line that is too long is
- * reported once and skipped to its end without being kept. A carriage return before the newline belongs to the ending.
+ * Splits chunks into lines (RFC 0032 §13.1): bytes up to a newline, with a limit, for any division into chunks. A line
+ * that is too long is reported once and skipped without being stored. A carriage return before the newline is removed.
  */
 import { LINE_BYTES_MAX } from "../limits.ts";
 import { asciiText } from "../message/line.ts";
 
 export interface LineSink {
-  /** A line without its newline, at `start` to `end` of bytes that are valid only during the call; its text where it is known. */
+  /**
+   * A line without its newline, at `start` to `end` of bytes that are valid only during the call; `text` if it is
+   * known.
+   */
   line(bytes: Uint8Array, start: number, end: number, text: string | undefined): void;
-  /** A line went over the limit; what is left of it is skipped. */
+  /** A line exceeded the limit; its rest is skipped. */
   overlong(): void;
-  /** Asked after each line: whether to go on, or to leave the rest of the chunk for later. */
+  /** Checked after each line: whether to go on, or to leave the rest of the chunk for later. */
   readonly wantsMore: boolean;
 }
 
 const NEWLINE = 0x0a;
 const RETURN = 0x0d;
-/** Bytes that are decoded at once: many lines, but not again and again all that waits for a client that has used up its share. */
+/** Bytes decoded at once: many lines, but not repeatedly the whole backlog of a client that has used its share. */
 const PART_BYTES = 16_384;
 /** A buffer up to this length is kept for the next line. */
 const HELD_KEPT_BYTES = 16_384;
@@ -24,7 +27,7 @@ const HELD_KEPT_BYTES = 16_384;
 export class LineFramer {
   readonly #sink: LineSink;
   readonly #bytesMax: number;
-  /** The start of a line whose end has not come; grown as needed, never beyond the limit. */
+  /** The start of an incomplete line; grows as needed up to the limit. */
   #held = new Uint8Array(0);
   #length = 0;
   #skipping = false;
@@ -40,16 +43,16 @@ export class LineFramer {
     return this.#length > 0 || this.#skipping;
   }
 
-  /** Lines that have ended so far, of whatever kind. */
+  /** Lines ended so far, of any kind. */
   get lines(): number {
     return this.#lines;
   }
 
-  /** Takes lines until the chunk ends or the sink wants no more; gives how many bytes were taken. */
+  /** Takes lines until the chunk ends or the sink stops; returns the number of bytes taken. */
   push(chunk: Uint8Array): number {
     let taken = 0;
     while (taken < chunk.length) {
-      // Cutting lines out of a Buffer makes Buffers, which costs half as much again as plain views of the same bytes.
+      // Slicing a Buffer creates Buffers, which cost half as much again as plain views.
       const length = Math.min(chunk.length - taken, PART_BYTES);
       const ofPart = this.#pushPart(new Uint8Array(chunk.buffer, chunk.byteOffset + taken, length));
       taken += ofPart;
@@ -59,7 +62,7 @@ export class LineFramer {
   }
 
   #pushPart(part: Uint8Array): number {
-    // Decoding all lines at once, and looking for their ends in the text, costs a fifth of doing it for each.
+    // Decoding all lines at once and searching newlines in the text costs a fifth of doing it per line.
     const text = asciiText(part);
     const endFrom = (from: number) => (text === undefined ? part.indexOf(NEWLINE, from) : text.indexOf("\n", from));
     let start = 0;
@@ -74,20 +77,20 @@ export class LineFramer {
     return part.length;
   }
 
-  /** The stream has ended: what is left is a line too. */
+  /** The stream has ended: the rest is a line too. */
   finish(): void {
     if (this.#length > 0) this.#end(new Uint8Array(0));
     this.#skipping = false;
   }
 
-  /** Ends the line that has begun. */
+  /** Ends the current line. */
   #end(rest: Uint8Array): void {
     this.#keep(rest);
     const length = this.#length;
     this.#length = 0;
     if (this.#skipping) this.#skipping = false;
     else this.#deliver(this.#held, 0, length, undefined);
-    // A long line is rare: its buffer must not stay with every connection that has sent one.
+    // Long lines are rare, so their buffers are not kept with each connection.
     if (this.#held.length > HELD_KEPT_BYTES) this.#held = new Uint8Array(0);
   }
 
@@ -100,7 +103,7 @@ export class LineFramer {
   #keep(part: Uint8Array): void {
     if (this.#skipping) return;
     const length = this.#length + part.length;
-    // One more for the carriage return that may end it.
+    // One more byte for a carriage return at the end.
     if (length > this.#bytesMax + 1) {
       this.#skipping = true;
       this.#length = 0;

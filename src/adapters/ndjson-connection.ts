@@ -1,13 +1,13 @@
 /**
- * One NDJSON client (RFC 0032 §13): lines in, answers out. It writes replies and errors, and events only to a client that has asked
- * for them. Exactly one error per bad line, written by the connection itself. Backpressure both ways: a client that asks more
- * than it reads is not read from until it has caught up.
+ * One NDJSON client (RFC 0032 §13): lines in, answers out. It writes replies and errors, and events only to a client
+ * that has subscribed. Each bad line gets exactly one error from the connection itself. Backpressure works in both
+ * directions: a client that requests more than it reads is paused until it has caught up.
  *
  * ```
  *   open ──client ends its side──> draining ──last answer written──> closed
  *     └──connection lost, or a line not finished in time──────────────^
  * ```
- * SPEC: N. Deliberately not here: where the bytes come from (a socket, standard input), and what answers mean.
+ * SPEC: N. Not here: the transport (a socket, standard input) and the meaning of answers.
  */
 import type { Host, Timer } from "../host/host.ts";
 import { LARGE_LINE_BYTES, LARGE_LINES_BYTES_MAX, LINES_A_BURST_SHARED } from "../limits.ts";
@@ -23,9 +23,12 @@ import { FairShare } from "./fair-share.ts";
 import { LineFramer, type LineSink } from "./line-framer.ts";
 import type { OutputHolder, UnreadOutput } from "./unread-output.ts";
 
-/** Characters that are worth a write before the slice of turns is over: the client can go to work while the rest is answered. */
+/** Output of this length is written before the slice of turns ends, so that the client can start early. */
 const WRITTEN_EARLY = 16_384;
-/** Bytes that come so long after the answers have left were waited for. What was there already is read within half of it. */
+/**
+ * If bytes arrive later than this after the last answers, the connection was idle. Bytes already there are read within
+ * half of it.
+ */
 const WAITED_MS = 0.02;
 
 /** The transport under a connection: a socket, or standard input and output. */
@@ -35,11 +38,11 @@ export interface ByteStream {
   readonly buffered: number;
   pause(): void;
   resume(): void;
-  /** Ends the connection after what is buffered. */
+  /** Ends the connection after the buffered output. */
   end(): void;
-  /** Ends both sides now; what is still buffered is lost. */
+  /** Ends both sides now; buffered output is lost. */
   cut(): void;
-  /** Finds out whether the other side is gone altogether, or has only ended its own; `lost` follows if it is gone. */
+  /** Detects whether the other side is gone or has only ended its own side; `lost` follows if it is gone. */
   probe(): void;
 }
 
@@ -48,13 +51,13 @@ export interface NdjsonConnectionOptions {
   readonly loop: EventLoop;
   readonly stream: ByteStream;
   readonly adapter: string;
-  /** What the client may be told; without one, everything. */
+  /** The clearance of the client; without one it is unlimited. */
   readonly clearance?: readonly string[] | undefined;
   readonly closed: () => void;
-  /** One for all connections that compete with each other. */
+  /** Shared by all connections that compete with each other. */
   readonly share?: FairShare;
   readonly limits?: ConnectionLimits;
-  /** One for all connections whose unread output is bounded in sum. */
+  /** Shared by all connections whose unread output is limited in sum. */
   readonly output?: UnreadOutput;
 }
 
@@ -72,34 +75,34 @@ export class NdjsonConnection implements Connection, LineSink, OutputHolder {
   readonly #closed: () => void;
   readonly #share: FairShare;
   readonly #output: UnreadOutput | undefined;
-  /** Lines that may be taken in this burst, and those that still may. */
+  /** Lines of the current burst, and the rest of them. */
   #burst = LINES_A_BURST_SHARED;
   #burstLeft = 0;
-  /** What the next line does: it begins a burst, or goes on with one; or it waits for a task to begin one, because the burst is used up. */
+  /** The role of the next line: it begins a burst, continues one, or waits for a task because the burst is used up. */
   #nextLine: "begins" | "goes on" | "waits" = "begins";
-  /** Whether the last bytes had to be waited for, with nothing else to do. */
+  /** Whether the connection was idle before the last bytes. */
   #waited = false;
-  /** Whether all of the last burst was answered when it was routed: its handlers wait for nothing. */
+  /** Whether the whole last burst was answered while it was routed: its handlers do not wait. */
   #isQuick = false;
   /** When answers were last written. */
   #answeredAt = 0;
-  /** When bytes last came or went. */
+  /** When bytes were last received or sent. */
   #activeAt: number;
   /** Answers of this slice of turns that are not written yet. */
   #outgoing = "";
-  /** Requests that were handed to the loop and not answered, and events that are not journaled. */
+  /** Unanswered requests in the loop, and events that are not journaled yet. */
   #inFlight = 0;
-  /** Bytes of those among them that are large, by id, and their sum. */
+  /** Bytes of the large ones among them, by id, and their sum. */
   readonly #large = new Map<string, number>();
   #largeBytes = 0;
   #paused = false;
-  /** Read and not looked at, because the client is owed too much or what came before is to be answered first. */
+  /** Received and not processed, because the client has too many requests open or earlier ones are answered first. */
   readonly #unread: Uint8Array[] = [];
-  /** Nothing comes after what is here. */
+  /** The input has ended after the buffered chunks. */
   #inputOver = false;
   #ended = false;
   #lineTimer: Timer | undefined;
-  /** The line that the timer is for, as the framer counts them. */
+  /** The line of the timer, as counted by the framer. */
   #timedLine = 0;
   #roomWaiters: (() => void)[] = [];
 
@@ -122,11 +125,11 @@ export class NdjsonConnection implements Connection, LineSink, OutputHolder {
 
   // In -----------------------------------------------------------------------------------------------------------------------
 
-  /** The bytes may be kept for a while: the stream must not write into them again. */
+  /** The bytes may be kept for a while: the stream must not overwrite them. */
   data(chunk: Uint8Array): void {
     if (this.state !== "open") return;
     this.#activeAt = this.#host.monotonic();
-    // What the transport had under way when it was paused comes after what is already here.
+    // Chunks that arrive after a pause come after those already buffered.
     if (this.#unread.push(chunk) === 1) {
       this.#waited = this.#isResting && this.#activeAt - this.#answeredAt > WAITED_MS;
       this.#take(chunk);
@@ -135,19 +138,19 @@ export class NdjsonConnection implements Connection, LineSink, OutputHolder {
     this.#watchLine();
   }
 
-  /** Whether there was nothing to do before these bytes, and they are likely to be answered at once as well. */
+  /** Whether the connection was idle before these bytes, and they are likely to be answered at once. */
   get #isResting(): boolean {
     return this.#nextLine === "begins" && this.#isQuick;
   }
 
-  /** Takes lines of the first chunk that is here. */
+  /** Takes lines of the first buffered chunk. */
   #take(chunk: Uint8Array): void {
     const taken = this.#framer.push(chunk);
     if (taken < chunk.length) this.#unread[0] = chunk.subarray(taken);
     else this.#unread.shift();
   }
 
-  /** The client will send nothing more; what it has sent is still taken, and it gets what it is owed. */
+  /** The client sends no more; its earlier lines are still processed, and it gets its answers. */
   ended(): void {
     if (this.state !== "open") return;
     this.#inputOver = true;
@@ -159,7 +162,7 @@ export class NdjsonConnection implements Connection, LineSink, OutputHolder {
     this.#framer.finish();
     this.#lineTimer?.cancel();
     this.state = "draining";
-    // Somebody who has gone altogether looks the same at first; what he waits for would stay open.
+    // A client that is completely gone looks the same at first; its requests would stay open.
     if (this.#inFlight > 0) this.#stream.probe();
     this.#finishIfDone();
   }
@@ -191,7 +194,7 @@ export class NdjsonConnection implements Connection, LineSink, OutputHolder {
 
   #begin({ metadata: { id } }: Message, bytes: number): void {
     this.#inFlight++;
-    // An id that is in use is refused; the first one still counts.
+    // A request with an id in use is refused; the first one still counts.
     if (bytes <= LARGE_LINE_BYTES || this.#large.has(id)) return;
     this.#large.set(id, bytes);
     this.#largeBytes += bytes;
@@ -226,13 +229,13 @@ export class NdjsonConnection implements Connection, LineSink, OutputHolder {
     this.#burstLeft--;
   }
 
-  /** What the burst has brought was routed; if that was all, the next bytes begin another, and no task has to. */
+  /** The burst was routed; if no bytes are left, the next bytes begin another burst without a task. */
   readonly #routed = (): void => {
     this.#isQuick = this.#inFlight === 0;
     if (this.#nextLine === "goes on" && this.#unread.length === 0) this.#nextLine = "begins";
   };
 
-  /** The burst is used up and lines are left: they come behind the turns for what it brought. */
+  /** The burst is used up and lines are left: they come after the turns for this burst. */
   #beginNextBurst(): void {
     this.#nextLine = "waits";
     this.#host.task(this.#nextBurst);
@@ -244,9 +247,9 @@ export class NdjsonConnection implements Connection, LineSink, OutputHolder {
     this.#watchLine();
   };
 
-  /** A line that was begun must end in time, or a slow client holds its buffer for ever. */
+  /** A started line must end in time, or a slow client would hold its buffer for ever. */
   #watchLine(): void {
-    // While we do not read, the client cannot finish anything; and another line has its own time.
+    // While reading is paused, the client cannot finish a line; and each line has its own time.
     const watching = this.#framer.inLine && !this.#paused && this.state === "open";
     if (!watching || this.#timedLine !== this.#framer.lines) {
       this.#lineTimer?.cancel();
@@ -305,7 +308,7 @@ export class NdjsonConnection implements Connection, LineSink, OutputHolder {
     if (this.#outgoing.length >= WRITTEN_EARLY) this.#write();
   }
 
-  /** Everything that waits to be written goes out now. */
+  /** Writes all pending output now. */
   readonly #flush = (): void => {
     if (this.state === "closed" || this.#ended) return;
     this.#write();
@@ -315,7 +318,7 @@ export class NdjsonConnection implements Connection, LineSink, OutputHolder {
     this.#finishIfDone();
   };
 
-  /** Only that: it may be called while lines are taken, which is no time to take more. */
+  /** Only writes: it may be called while lines are taken, when no more may be taken. */
   #write(): void {
     if (this.#outgoing === "") return;
     const text = this.#outgoing;
@@ -343,16 +346,16 @@ export class NdjsonConnection implements Connection, LineSink, OutputHolder {
     this.#finishIfDone();
   }
 
-  /** Stops reading from a client that is owed too much, and starts again when it has caught up. */
+  /** Pauses reading from a client with too many open requests or unread output, and resumes when it has caught up. */
   #balance(): void {
     for (let chunk = this.#unread[0]; chunk && this.state === "open" && this.wantsMore; chunk = this.#unread[0])
       this.#take(chunk);
     const isLeft = this.#unread.length > 0;
     if (this.#inputOver && !isLeft && this.state === "open") return this.#allTaken();
-    // Below nothing where a line has turned out too long by what came after the last of them.
+    // Below 0 if a line turned out too long after the last of the burst.
     if (isLeft && this.#burstLeft <= 0 && this.#nextLine === "goes on") this.#beginNextBurst();
-    // With as many requests in flight as may be and nothing more to read, it goes on listening, and so it does between two bursts until
-    // another chunk has come: stopping and starting again every time would cost more than the one chunk that can still come.
+    // With the maximum of requests in flight and an empty buffer it keeps listening, and also between two bursts until
+    // another chunk comes: pausing each time would cost more than one buffered chunk.
     const chunksMax = this.#nextLine === "waits" ? 1 : 0;
     const pause = this.#unread.length > chunksMax || this.#unsent >= this.#limits.unreadOutputBytesMax;
     if (pause === this.#paused || this.state !== "open") return;
@@ -371,7 +374,7 @@ export class NdjsonConnection implements Connection, LineSink, OutputHolder {
     return this.#outgoing.length + this.#stream.buffered;
   }
 
-  /** Bytes that the client has not taken. */
+  /** Bytes that the client has not read. */
   get frames(): number {
     return this.state === "closed" ? 0 : this.#unsent;
   }
@@ -388,24 +391,24 @@ export class NdjsonConnection implements Connection, LineSink, OutputHolder {
   #end(): void {
     if (this.#ended) return;
     this.#ended = true;
-    // No more events either: our side has ended.
+    // Our side has ended, so events stop too.
     this.#loop.disconnect(this);
     this.#stream.end();
   }
 
-  /** Milliseconds without a request, a stream or output that the client has not read; 0 while there is one. */
+  /** Milliseconds without a request, a subscription or unread output; 0 while there is one. */
   get idleMs(): number {
     if (this.state !== "open" || !this.isIdle || this.#framer.inLine || this.#unread.length > 0) return 0;
     return this.#loop.streams.has(this) ? 0 : this.#host.monotonic() - this.#activeAt;
   }
 
-  /** Ends a connection that is idle, with the reason as its last line. */
+  /** Ends an idle connection, with the reason as its last line. */
   dismiss(reason: string): void {
     this.#refuse({ code: 503, message: reason });
     this.close();
   }
 
-  /** Ends the connection now. The client does not read, so that the reason goes to the observers. */
+  /** Ends the connection now. The client does not read, so the reason goes to the observers. */
   drop(reason: string): void {
     if (this.state === "closed") return;
     this.#loop.observations.tell("Sys.Overload", { adapter: this.adapter, code: 503, reason });
@@ -413,7 +416,7 @@ export class NdjsonConnection implements Connection, LineSink, OutputHolder {
     this.lost();
   }
 
-  /** Reads nothing more; what was asked is still answered. */
+  /** Stops reading; earlier requests are still answered. */
   stopReading(): void {
     if (this.state !== "open") return;
     this.state = "draining";
@@ -422,7 +425,7 @@ export class NdjsonConnection implements Connection, LineSink, OutputHolder {
     this.#stream.pause();
   }
 
-  /** Shuts down: what is ready is written, what is still owed is answered with 503, then the connection ends. */
+  /** Shuts down: writes the pending answers, answers open requests with 503, then ends the connection. */
   close(): void {
     if (this.state === "closed") return;
     this.stopReading();

@@ -1,14 +1,16 @@
-/** Worker threads of Node as actors: the same surface as Web Workers, and the worker's side of it. SPEC: L31. */
+/**
+ * Node worker threads as actors, with the interface of Web Workers, and the worker's side. SPEC: L31.
+ */
 import { parentPort, Worker } from "node:worker_threads";
 import { serve, WorkerActor, type WorkerEvent, type WorkerHandlers, type WorkerLike } from "../loop/worker-actor.ts";
 import { thrownText } from "../message/error-data.ts";
 
-/** Starts a worker thread as an actor. One that ends by itself has crashed. */
+/** Starts a worker thread as an actor. One that ends by itself counts as crashed. */
 export function nodeWorkerActor(url: URL | string): WorkerActor {
   return new WorkerActor(new ThreadWorker(new Worker(url)));
 }
 
-/** Inside a worker thread: handles what is posted, one message at a time. */
+/** Inside a worker thread: handles posted messages, one at a time. */
 export function serveThread(handlers: WorkerHandlers): void {
   const port = parentPort;
   if (!port) throw new Error("serveThread() is for the inside of a worker thread; start it with nodeWorkerActor()");
@@ -32,7 +34,7 @@ class ThreadWorker implements WorkerLike {
 
   addEventListener(type: "message" | "error" | "messageerror", listener: (event: WorkerEvent) => void): void {
     if (type === "message") this.#worker.on("message", (data: unknown) => listener({ type, data }));
-    // Anything can be thrown, null too.
+    // Any value can be thrown, also null.
     else this.#worker.on(type, (error: unknown) => listener({ type, message: thrownText(error), error }));
     if (type !== "error") return;
     this.#worker.on("exit", (code) => {

@@ -1,5 +1,7 @@
-/** Why a socket cannot be opened; the message says what to do. */
-import { CodedError } from "../message/coded-error.ts";
+/**
+ * Errors when a socket is opened; the message has the remedy.
+ */
+import { MillraceError } from "../message/millrace-error.ts";
 
 export type SocketErrorCode =
   /** A kernel listens on the path. */
@@ -11,6 +13,6 @@ export type SocketErrorCode =
   /** The system refused; the message has its reason. */
   | "SOCKET_FAILED";
 
-export class SocketError extends CodedError<SocketErrorCode> {
+export class SocketError extends MillraceError<SocketErrorCode> {
   override readonly name = "SocketError";
 }

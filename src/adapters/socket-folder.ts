@@ -1,6 +1,6 @@
 /**
- * The folder of a socket. A user who may write to it can put another socket in its place, so a folder that others may write to
- * is refused. A folder that is not there is made for its owner alone; an existing folder is never changed. SPEC: N10, N22.
+ * The folder of a socket. A user with write access to it can replace the socket, so a folder that others may write to
+ * is refused. A missing folder is created for its owner only; an existing one is never changed. SPEC: N10, N22.
  */
 import { chmodSync, mkdirSync, statSync } from "node:fs";
 import { thrownText } from "../message/error-data.ts";
@@ -10,7 +10,7 @@ const OWNER_ONLY = 0o700;
 const WRITABLE_BY_OTHERS = 0o022;
 const ROOT = 0;
 
-/** Makes the folder, whose parent is there, or checks the one that is there. */
+/** Creates the folder, whose parent must exist, or checks an existing one. */
 export function requireSocketFolder(folder: string): void {
   try {
     if (!statSync(folder, { throwIfNoEntry: false })) return makeOwn(folder);
@@ -24,7 +24,7 @@ export function requireSocketFolder(folder: string): void {
 
 function makeOwn(folder: string): void {
   mkdirSync(folder, { mode: OWNER_ONLY });
-  // The umask may have taken rights of the owner too.
+  // The umask may have removed rights of the owner too.
   chmodSync(folder, OWNER_ONLY);
 }
 

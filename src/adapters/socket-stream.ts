@@ -27,7 +27,7 @@ export class SocketStream implements ByteStream {
     this.#socket.resume();
   }
 
-  /** Closes both sides once everything is written: a client that keeps its side open must not keep us. */
+  /** Closes both sides after the last write: a client that keeps its side open must not keep ours. */
   end(): void {
     this.#socket.destroySoon();
   }
@@ -36,7 +36,7 @@ export class SocketStream implements ByteStream {
     this.#socket.destroy();
   }
 
-  /** Writing nothing fails with EPIPE where the client has closed, and does nothing where it has only ended its side. */
+  /** An empty write fails with EPIPE if the client has closed, and has no effect if it has only ended its side. */
   probe(): void {
     this.#socket.write(NOTHING);
   }

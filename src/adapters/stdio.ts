@@ -1,6 +1,6 @@
 /**
- * NDJSON over standard input and output: one client, the process that started us. It ends when the input has ended and every answer is
- * out; a batch ends with it. A reader who does not read is left after the grace of a close. SPEC: N11, N13.
+ * NDJSON over standard input and output: one client, the parent process. It ends when the input has ended and every
+ * answer is written. A reader that does not read is abandoned after the grace of a close. SPEC: N11, N13.
  */
 import type { Readable, Writable } from "node:stream";
 import type { Host } from "../host/host.ts";
@@ -16,7 +16,7 @@ export interface StdioOptions {
 }
 
 export class Stdio implements AdapterLife {
-  /** Resolves when the conversation is over. */
+  /** Resolves when the connection has ended. */
   readonly ended: Promise<void>;
   readonly #host: Host;
   readonly #connection: NdjsonConnection;
@@ -36,11 +36,11 @@ export class Stdio implements AdapterLife {
     input.on("data", (chunk: Uint8Array) => this.#connection.data(chunk));
     input.on("end", () => this.#connection.ended());
     input.on("error", () => this.#connection.ended());
-    // Destroyed, it says neither of the two; and nothing at all if that was before.
+    // A destroyed stream emits neither of the two; and no event at all if it was destroyed before.
     input.on("close", () => this.#connection.ended());
     if (input.closed) this.#connection.ended();
     output.on("drain", () => this.#connection.drained());
-    // Nobody reads us any more.
+    // The reader is gone.
     output.on("error", () => this.#connection.lost());
     output.on("close", () => this.#connection.lost());
   }
@@ -53,12 +53,12 @@ export class Stdio implements AdapterLife {
     return this.#connection.isIdle;
   }
 
-  /** Reads nothing more; what was asked is still answered. */
+  /** Stops reading; earlier requests are still answered. */
   quiet(): void {
     this.#connection.stopReading();
   }
 
-  /** Writes what is ready and ends; what nobody has read after the grace is lost. */
+  /** Writes the pending answers and ends; output not read within the grace is lost. */
   async close(graceMs = 1_000): Promise<void> {
     this.#connection.close();
     const timer = this.#host.timer(graceMs, () => this.#connection.lost());
@@ -94,7 +94,7 @@ class PipeStream implements ByteStream {
     this.#input.resume();
   }
 
-  /** Standard output belongs to the process and is not closed; the last write is waited for. */
+  /** Standard output belongs to the process and is not closed; the last write is awaited. */
   end(): void {
     this.#input.pause();
     this.#output.write("", () => this.#done());
@@ -104,7 +104,7 @@ class PipeStream implements ByteStream {
     this.#input.pause();
   }
 
-  /** A pipe whose reader is gone says so when it is written to. */
+  /** A pipe without a reader reports an error when it is written to. */
   probe(): void {
     this.#output.write("");
   }

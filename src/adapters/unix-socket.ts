@@ -1,12 +1,12 @@
 /**
- * NDJSON over a Unix socket, which only its owner may use (0600), in a folder that only its owner may write to. A socket that a
- * dead kernel left is replaced; a socket that is answered is not. At the end its file is removed, unless another has replaced it.
- * When all places are taken, the connection that is idle for the longest time makes room.
+ * NDJSON over a Unix socket that only its owner may use (0600), in a folder that only its owner may write to. A socket
+ * left by a dead kernel is replaced; one in use is not. At the end its file is removed, unless another has replaced it.
+ * When the connection limit is reached, the longest idle connection makes room.
  *
  * ```
  *   open ──quiet(): no new clients, no new requests──> quiet ──close(): answers out──> closed
  * ```
- * SPEC: N. One client's bytes and answers are `NdjsonConnection`'s business.
+ * SPEC: N. `NdjsonConnection` handles the bytes and answers of one client.
  */
 import { chmodSync, lstatSync, renameSync, unlinkSync } from "node:fs";
 import { connect, createServer, type Server, type Socket } from "node:net";
@@ -30,17 +30,17 @@ export interface UnixSocketOptions {
   readonly loop: EventLoop;
   readonly path: string;
   readonly connectionsMax?: number;
-  /** Bytes of output that all clients together may leave unread. */
+  /** Limit of bytes of unread output of all clients together. */
   readonly unreadOutputAllBytesMax?: number;
-  /** What one client may cost. */
+  /** Limits per client. */
   readonly limits?: Partial<ConnectionLimits>;
-  /** What its clients may be told; without one, everything. */
+  /** The clearance of its clients; without one it is unlimited. */
   readonly clearance?: readonly string[];
 }
 
-/** What Node asks for where nothing is said. */
+/** Node's default. */
 const BACKLOG_MIN = 511;
-/** The most that the system is asked for: it takes a number of 32 bits, and cuts it to a bound of its own. */
+/** Maximum requested from the system, which takes 32 bits and applies its own limit. */
 const BACKLOG_MAX = 65_535;
 
 export class UnixSocket implements AdapterLife {
@@ -53,7 +53,7 @@ export class UnixSocket implements AdapterLife {
   readonly #share = new FairShare();
   readonly #output: UnreadOutput;
   #detach: () => void = () => undefined;
-  /** The file it was bound to. The system keeps its number while the socket is open, also when it was removed. */
+  /** The file it was bound to. The system keeps its number while the socket is open, even if the file was removed. */
   #file: FileIdentity | undefined;
   #serverClosed: Promise<void> | undefined;
 
@@ -84,14 +84,14 @@ export class UnixSocket implements AdapterLife {
     return this.#connections.size;
   }
 
-  /** Bytes written and not yet taken by the clients. */
+  /** Bytes written and not yet read by the clients. */
   get frames(): number {
     let frames = 0;
     for (const connection of this.#connections.keys()) frames += connection.frames;
     return frames;
   }
 
-  /** Whether every request is answered and every answer has been taken by its client. */
+  /** Whether every request is answered and every answer was read by its client. */
   get isIdle(): boolean {
     for (const connection of this.#connections.keys()) if (!connection.isIdle) return false;
     return true;
@@ -102,9 +102,10 @@ export class UnixSocket implements AdapterLife {
       this.#server.once("error", (error) => {
         reject(new SocketError("SOCKET_FAILED", `cannot listen on ${this.path}: ${error.message}`, { cause: error }));
       });
-      // Private from its first moment: the umask decides until chmod would.
+      // Private from its first moment: the umask applies before chmod.
       const umask = process.umask(0o177);
-      // As many may come at once as may stay: all clients do when a kernel is started again. Those beyond are told so, once they are in.
+      // As many may connect at once as may stay: all clients reconnect when a kernel restarts. Further ones are
+      // accepted and refused with an error.
       const backlog = Math.min(Math.max(BACKLOG_MIN, this.#connectionsMax), BACKLOG_MAX);
       this.#server.listen({ path: this.path, backlog }, () => {
         chmodSync(this.path, 0o600);
@@ -116,7 +117,7 @@ export class UnixSocket implements AdapterLife {
   }
 
   #connected(client: Socket): void {
-    // A client that resets the connection is gone, which `close` says next.
+    // After a reset, `close` follows.
     client.on("error", () => client.destroy());
     if (this.#connections.size >= this.#connectionsMax && !this.#makePlace()) return this.#turnAway(client);
     const { host, loop, clearance } = this.#options;
@@ -132,7 +133,7 @@ export class UnixSocket implements AdapterLife {
     client.on("close", () => connection.lost());
   }
 
-  /** Ends the connection that is idle for the longest time, if it is long enough; false where there is none. */
+  /** Ends the longest idle connection if it is idle for long enough; false if there is none. */
   #makePlace(): boolean {
     let longest: NdjsonConnection | undefined;
     let longestMs = CONNECTION_IDLE_MS;
@@ -154,13 +155,13 @@ export class UnixSocket implements AdapterLife {
     client.destroy();
   }
 
-  /** The first half of a good end: no new clients, no new requests; what was asked is still answered. */
+  /** First phase of a graceful end: no new clients or requests; earlier requests are still answered. */
   quiet(): void {
     this.#serverClosed ??= new Promise<void>((resolve) => this.#closeServer(resolve));
     for (const connection of this.#connections.keys()) connection.stopReading();
   }
 
-  /** The runtime removes whatever is at the path as it closes, in this call: what is another's now is out of its way meanwhile. */
+  /** The runtime removes the file at the path when it closes, in this call: a foreign file is moved away meanwhile. */
   #closeServer(closed: () => void): void {
     const found = identityOf(this.path);
     const isOurs = found === undefined || (found.device === this.#file?.device && found.inode === this.#file.inode);
@@ -170,7 +171,7 @@ export class UnixSocket implements AdapterLife {
     if (!isOurs) renameSync(aside, this.path);
   }
 
-  /** Takes no more connections, writes what is ready, and closes; clients that do not read are cut off after the grace. */
+  /** Stops listening, writes the pending answers, and closes; clients that do not read are cut off after the grace. */
   async close(graceMs = 1_000): Promise<void> {
     this.quiet();
     for (const connection of this.#connections.keys()) connection.close();
@@ -193,7 +194,7 @@ function identityOf(path: string): FileIdentity | undefined {
   return found && { device: found.dev, inode: found.ino };
 }
 
-/** What is wrong with the length of a path, which the system says nothing useful of. */
+/** Error for a path that is too long, because the system's own message does not help. */
 export function socketPathTooLong(path: string): string | undefined {
   const bytes = Buffer.byteLength(path);
   const max = process.platform === "linux" ? SOCKET_PATH_BYTES_MAX_LINUX : SOCKET_PATH_BYTES_MAX;
@@ -201,7 +202,7 @@ export function socketPathTooLong(path: string): string | undefined {
   return `the socket's path ${path} has ${bytes} bytes, and the system takes ${max}; name a shorter one, or one from the working directory`;
 }
 
-/** Removes what a dead kernel left at the path; refuses what is not a socket and one that somebody listens on. */
+/** Removes the socket of a dead kernel at the path; refuses a file that is not a socket, and a socket in use. */
 async function clear(path: string): Promise<void> {
   const found = lstatSync(path, { throwIfNoEntry: false });
   if (!found) return;
@@ -212,7 +213,7 @@ async function clear(path: string): Promise<void> {
   unlinkSync(path);
 }
 
-/** Only a refused connection proves that nobody is there: a kernel too busy to accept is alive. */
+/** Only a refused connection proves that no kernel listens: a kernel too busy to accept is alive. */
 function answers(path: string): Promise<boolean> {
   return new Promise((resolve) => {
     const probe = connect(path);

@@ -1,12 +1,12 @@
 /**
- * The output of all connections of an adapter that its clients have not read, bounded in sum. Each connection has a bound of its
- * own, at which it is not read from; but many connections below their bounds can still hold more memory than the kernel has.
- * Above the sum, the connections with the most unread output are dropped until it fits. SPEC: N20.
+ * Limits the unread output of all connections of an adapter in sum. Each connection has its own limit, at which it is
+ * paused; but many connections below it can exceed the kernel's memory. Above the sum, the connections with the most
+ * unread output are dropped until it fits (load shedding). SPEC: N20.
  */
 import { UNREAD_OUTPUT_ALL_BYTES_MAX } from "../limits.ts";
 
 export interface OutputHolder {
-  /** Bytes that were written and not read by the client. */
+  /** Bytes written and not read by the client. */
   readonly frames: number;
   /** Ends the connection; the unread output is lost. */
   drop(reason: string): void;
@@ -14,7 +14,7 @@ export interface OutputHolder {
 
 export class UnreadOutput {
   readonly #bytesMax: number;
-  /** Bytes of each connection when it last wrote: sockets send later without saying so, so this is an upper bound. */
+  /** Bytes of each connection at its last write: sockets send later without a notice, so this is an upper bound. */
   readonly #noted = new Map<OutputHolder, number>();
   /** The sum of `#noted`. */
   #bytes = 0;

@@ -1,5 +1,5 @@
 /** Misuse of the bus, and events that could not be stored. The message says what to do. */
-import { CodedError } from "../message/coded-error.ts";
+import { MillraceError } from "../message/millrace-error.ts";
 import type { Rejection } from "../store/rejection.ts";
 
 export type BusErrorCode =
@@ -20,7 +20,7 @@ export type BusErrorCode =
   /** Events after the place to go on from are not in the journal any more. */
   | "BUS_EVENTS_GONE";
 
-export class BusError extends CodedError<BusErrorCode> {
+export class BusError extends MillraceError<BusErrorCode> {
   override readonly name = "BusError";
 }
 

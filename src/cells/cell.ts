@@ -15,27 +15,18 @@ import { labelPlace } from "./labels.ts";
 import { followLinks, type LinkTargets, readOn, readShape, readThrough } from "./links.ts";
 import { Place } from "./place.ts";
 import { requireValid, type StandardSchema } from "./schema.ts";
-
-/** The type of what lies below a key. Nothing may lie at any place, so it is in no cell's type. */
-export type Below<T, K> = K extends keyof T
-  ? Exclude<T[K], undefined>
-  : T extends readonly (infer Element)[]
-    ? Element
-    : unknown;
-
-/** How whoever follows links reads a cell. */
-export type ReadCell = <T>(cell: Cell<T>) => T | undefined;
+import type { Below, KeyOf } from "./value-types.ts";
 
 export interface CellOptions<T> {
-  /** Checks what is written to the whole cell. */
+  /** Checks values that are written to the whole cell. */
   readonly schema?: StandardSchema<T> | undefined;
-  /** What a read gives while there is nothing. A write below the cell begins with it. */
-  readonly default?: T | undefined;
   /** Labels the cell with these names; see decision 0010. */
   readonly label?: readonly string[] | undefined;
 }
 
-interface OwnOptions<T> extends CellOptions<T> {
+export interface OwnOptions<T> extends CellOptions<T> {
+  /** The initial value: a read gives it while there is no value, and a write below the cell begins with it. */
+  readonly default?: T | undefined;
   /** The cell above this one that has a default. */
   readonly above?: Cell<unknown> | undefined;
 }
@@ -71,6 +62,14 @@ export function ownDefault<T>(value: T, id: string): T {
   }
 }
 
+/** The part of an array that a splice replaces. A fraction or NaN stays as it is, and is refused by the write. */
+function spliceRange(array: Json | undefined, index: number, remove: number): { start: number; count: number } {
+  const isPlace = Number.isInteger(index) && Number.isInteger(remove);
+  if (!Array.isArray(array) || !isPlace) return { start: index, count: remove };
+  const start = index < 0 ? Math.max(array.length + index, 0) : Math.min(index, array.length);
+  return { start, count: Math.max(0, Math.min(remove, array.length - start)) };
+}
+
 export interface SinkOptions {
   /** Changes made by transactions of this group do not call the sink: a user's own edits. */
   readonly changeGroup?: string;
@@ -98,7 +97,10 @@ export interface PullOptions {
   readonly clearance?: readonly string[];
 }
 
-export class Cell<T = unknown> extends Place {
+/** A cell that holds an array, or nothing yet. */
+export type ListCell<Element> = Cell<readonly Element[] | undefined>;
+
+export class Cell<out T = unknown> extends Place {
   readonly #options: OwnOptions<T>;
 
   constructor(address: Address | undefined, targets: LinkTargets, options: OwnOptions<T> = NO_OPTIONS) {
@@ -114,7 +116,7 @@ export class Cell<T = unknown> extends Place {
   }
 
   /** The current value, frozen; undefined (or the default) where there is none or it is still loading. Follows links. */
-  get(): T | undefined {
+  get(): T {
     const { address } = this;
     const { scheduler } = this;
     const value = scheduler.repeats(address) ? address.value : scheduler.read(address);
@@ -124,13 +126,13 @@ export class Cell<T = unknown> extends Place {
   }
 
   /** The value, without making the computation or effect that asks depend on it. */
-  peek(): T | undefined {
+  peek(): T {
     return this.scheduler.untracked(() => this.get());
   }
 
-  #found(address: Address, there: Json | undefined): T | undefined {
+  #found(address: Address, there: Json | undefined): T {
     const value = handOut(readOn(address, there, this.targets));
-    return value === undefined ? this.#standIn() : (value as T);
+    return (value === undefined ? this.#standIn() : value) as T;
   }
 
   /** What stands in for nothing: the default or, below a cell that has one and where nothing is, its part that lies here. */
@@ -143,14 +145,9 @@ export class Cell<T = unknown> extends Place {
     return above.partOfDefault(this.address.path) as T | undefined;
   }
 
-  /** What the default has at a place below this cell; for transactions. */
-  partOfDefault(path: Path): Json | undefined {
+  /** What the default has at a place below this cell. */
+  protected partOfDefault(path: Path): Json | undefined {
     return getAt(this.#options.default as Json, path.slice(this.address.level));
-  }
-
-  /** What is given out for what lies here. A link in a value is a value; where it stands for one (`linked-cell.ts`), that is read. */
-  follow(value: T | undefined, _read: ReadCell): T | undefined {
-    return value;
   }
 
   /** The keys of an object; none where there is no object. A reader runs again only when a key comes or goes. */
@@ -190,7 +187,7 @@ export class Cell<T = unknown> extends Place {
   }
 
   /** Replaces the value by the result of `change`, which is called again if the document turns out to exist once it is loaded. */
-  update(change: (value: T | undefined) => T): void {
+  update(change: (value: T) => T): void {
     if (this.#isLate(true)) return this.#writeLate(() => this.update(change));
     const next = change(this.get());
     const place = followLinks(this.address, this.targets);
@@ -205,49 +202,51 @@ export class Cell<T = unknown> extends Place {
   }
 
   /** The cell below a key of an object or an index of an array. */
-  key<K extends (keyof T & (string | number)) | number>(key: K): Cell<Below<T, K>> {
+  key<Value, K extends KeyOf<Value>>(this: Cell<Value>, key: K): Cell<Below<Value, K>> {
     const address = this.address.child(String(key));
     const above = this.#options.default === undefined ? this.#options.above : (this as Cell<unknown>);
     return above === undefined ? new Cell(address, this.targets) : new Cell(address, this.targets, { above });
   }
 
   /** Adds elements at the end of an array; where there is none, to the default or to a new one. */
-  push(...items: T extends readonly (infer Element)[] ? Element[] : never[]): void {
+  push<Element>(this: ListCell<Element>, ...items: NoInfer<Element>[]): void {
     if (this.#isLate(true)) return this.#writeLate(() => this.push(...items));
     if (this.#options.default !== undefined) this.#writeDefault();
     this.scheduler.append(this.#begun(), items);
   }
 
-  /** Replaces elements of an array. */
-  splice(index: number, remove: number, ...items: T extends readonly (infer Element)[] ? Element[] : never[]): void {
+  /** Replaces elements of an array. Positions behave as those of `Array.prototype.splice`: they are cut to the array. */
+  splice<Element>(this: ListCell<Element>, index: number, remove: number, ...items: NoInfer<Element>[]): void {
     if (!this.targets.late.isEmpty && this.#isLate(false))
       return this.#writeLate(() => this.splice(index, remove, ...items));
     if (this.#options.default !== undefined) this.#writeDefault();
-    this.scheduler.splice(this.#begun(), index, remove, items);
+    const place = this.#begun();
+    const { start, count } = spliceRange(this.scheduler.glance(place), index, remove);
+    this.scheduler.splice(place, start, count, items);
   }
 
   /** Calls back with the value once all documents that it depends on are loaded, and whenever it has changed, until cancelled. */
   sink(
-    callback: (value: T | undefined, seen: Seen) => unknown,
+    callback: (value: T, seen: Seen) => unknown,
     { whileLoading = false, confirmed = this.targets.observesConfirmed, ...options }: SinkOptions = {},
   ): () => void {
     const { default: own, above } = this.#options;
     const hasStandIn = own !== undefined || above !== undefined;
     const observed = { kind: "effect", id: `sink of ${this.address}`, ...options } as const;
     if (whileLoading) return this.targets.observe({ ...observed, run: this.#showing(callback), whileLoading: "show" });
-    const call = (value: T | undefined) => callback(value, LOADED);
-    if (confirmed) return observeConfirmed<T | undefined>(this.targets, observed, (_, add) => this.observed(add), call);
+    const call = (value: T) => callback(value, LOADED);
+    if (confirmed) return observeConfirmed<T>(this.targets, observed, (_, add) => this.observed(add), call);
     const run = hasStandIn ? this.#unlessEqual(call) : () => this.observed(call);
     return this.targets.observe({ ...observed, run });
   }
 
   /** Calls back when the value, or whether it is loaded, is another. */
-  #showing(callback: (value: T | undefined, seen: Seen) => unknown): () => unknown {
+  #showing(callback: (value: T, seen: Seen) => unknown): () => unknown {
     return () => this.observed((value) => callback(value, this.scheduler.isEarly ? LOADING : LOADED));
   }
 
   /** Calls back with the value, for a sink; a computed value that has failed does not. */
-  protected observed(callback: (value: T | undefined) => unknown): unknown {
+  protected observed(callback: (value: T) => unknown): unknown {
     return callback(this.get());
   }
 
@@ -255,8 +254,8 @@ export class Cell<T = unknown> extends Place {
    * What comes to lie where a default stood in may equal it: then the place is another, and the value is not. A callback that reads, writes
    * or waits by itself is called all the same: it has more to go by, or to do again.
    */
-  #unlessEqual(callback: (value: T | undefined) => unknown): () => unknown {
-    let last: { readonly value: T | undefined } | undefined;
+  #unlessEqual(callback: (value: T) => unknown): () => unknown {
+    let last: { readonly value: T } | undefined;
     return () => {
       const before = last;
       last = undefined;
@@ -273,7 +272,7 @@ export class Cell<T = unknown> extends Place {
   }
 
   /** The value once everything it depends on is up to date: demands it, waits, and lets go. */
-  pull({ clearance }: PullOptions = {}): Promise<T | undefined> {
+  pull({ clearance }: PullOptions = {}): Promise<T> {
     return this.scheduler.pullOnce(() => this.get(), clearance);
   }
 
@@ -287,13 +286,8 @@ export class Cell<T = unknown> extends Place {
     return this.#options.default;
   }
 
-  /** The cell above this one whose default is written before anything below it; for transactions. */
-  get above(): Cell<unknown> | undefined {
-    return this.#options.above;
-  }
-
   /** Throws where the value may not be written here. */
-  requireWritable(value: T): void {
+  protected requireWritable(value: T): void {
     if (this.#options.schema) requireValid(this.#options.schema, value, String(this.address));
   }
 

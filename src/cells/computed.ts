@@ -4,13 +4,13 @@ import type { Address } from "../scheduler/address.ts";
 import { setComputed } from "../scheduler/computed-error.ts";
 import type { SchedulerNode } from "../scheduler/node.ts";
 import { LabelError } from "../store/label.ts";
-import { Cell, type CellOptions } from "./cell.ts";
+import { Cell, type OwnOptions } from "./cell.ts";
 import type { LinkTargets } from "./links.ts";
 
-export class Computed<T = unknown> extends Cell<T> {
+export class Computed<out T = unknown> extends Cell<T> {
   readonly node: SchedulerNode;
 
-  constructor(node: SchedulerNode, targets: LinkTargets, options?: CellOptions<T>) {
+  constructor(node: SchedulerNode, targets: LinkTargets, options?: OwnOptions<T>) {
     super(node.output, targets, options);
     this.node = node;
   }
@@ -22,7 +22,7 @@ export class Computed<T = unknown> extends Cell<T> {
   }
 
   /** The value, up to date where its inputs are loaded. Throws the error that its function threw. */
-  override get(): T | undefined {
+  override get(): T {
     const value = super.get();
     if (this.node.error !== undefined) throw this.node.error;
     return value;
@@ -33,7 +33,7 @@ export class Computed<T = unknown> extends Cell<T> {
     return this.node.error;
   }
 
-  protected override observed(callback: (value: T | undefined) => unknown): unknown {
+  protected override observed(callback: (value: T) => unknown): unknown {
     const value = super.get();
     return this.node.error === undefined ? callback(value) : undefined;
   }
@@ -42,7 +42,7 @@ export class Computed<T = unknown> extends Cell<T> {
     this.requireWritable(value);
   }
 
-  override requireWritable(_value: T): never {
+  protected override requireWritable(_value: T): never {
     throw setComputed(this);
   }
 

@@ -19,7 +19,7 @@ export interface HandlerContext {
   newId(name?: string): string;
   /** Runs synchronous code as part of the handling. Not for code that awaits; each stretch between two awaits needs its own. */
   within<T>(code: () => T): T;
-  get<T>(cell: Cell<T>): T | undefined;
+  get<T>(cell: Cell<T>): T;
   set<T>(cell: Cell<T>, value: T): void;
   delete(cell: Cell<unknown>): void;
   /** Sends to another stream, or this one: handled only if this handling commits. */

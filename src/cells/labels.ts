@@ -129,5 +129,5 @@ function storedAt({ document, path }: Address): Label {
 }
 
 function requireCommitted(outcome: CommitOutcome): void {
-  if (outcome.kind === "rejected") throw new TransactionError(outcome, 1);
+  if (outcome.kind === "rejected") throw new TransactionError(outcome);
 }

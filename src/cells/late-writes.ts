@@ -13,12 +13,12 @@ import { LATE_WRITES_MAX } from "../limits.ts";
 import { thrownText } from "../message/error-data.ts";
 import type { DocumentIndex } from "../scheduler/address.ts";
 import type { Scheduler } from "../scheduler/scheduler.ts";
-import { ReadBehind, ReadTentative, ReadTooEarly } from "../scheduler/turns.ts";
+import { ambientClearance } from "../store/clearance.ts";
 import type { CommitOutcome } from "../store/commit.ts";
-
 import { StoreError } from "../store/store.ts";
+import { Attempt, type AttemptKind } from "../work/attempt.ts";
 import { verdictOn } from "../work/retry-table.ts";
-import { transact } from "./transact.ts";
+import { transact, tryOnce } from "./transact.ts";
 
 interface Queue {
   readonly home: DocumentIndex;
@@ -29,6 +29,11 @@ interface Queue {
   isBehind: boolean;
   /** Lets go of the document. */
   readonly release: () => void;
+}
+
+interface Write {
+  readonly kind: AttemptKind;
+  readonly code: () => void;
 }
 
 export class LateWrites {
@@ -58,9 +63,11 @@ export class LateWrites {
         "STORE_MISUSE",
         `${LATE_WRITES_MAX} writes wait until ${home.root} is loaded; await its pull() before writing more`,
       );
-    const tried = queue.isBehind ? undefined : this.#try(queue, code);
+    const kind = this.#scheduler.attemptsOf("a plain write", ambientClearance());
+    const write: Write = { kind, code };
+    const tried = queue.isBehind ? undefined : this.#try(queue, write);
     queue.size++;
-    queue.last = queue.last.then(() => this.#finish(queue, tried, code));
+    queue.last = queue.last.then(() => this.#finish(queue, tried, write));
     this.#scheduler.background(queue.last);
   }
 
@@ -72,20 +79,22 @@ export class LateWrites {
   }
 
   /** The outcome of the commit; undefined where nothing was committed, and the write has to run again. */
-  #try(queue: Queue, code: () => void): Promise<CommitOutcome> | undefined {
-    try {
-      const { commit, missing } = this.#scheduler.transact(queue.home.replica, code);
-      if (commit === undefined && missing !== undefined) queue.isBehind = true;
-      commit?.outcome.then(({ kind }) => {
-        if (kind === "rejected") queue.isBehind = true;
-      });
-      return commit?.outcome;
-    } catch (error) {
-      const isTooEarly = error instanceof ReadTooEarly || error instanceof ReadTentative || error instanceof ReadBehind;
-      if (!isTooEarly) throw this.#refused(queue, error);
+  #try(queue: Queue, { kind, code }: Write): Promise<CommitOutcome> | undefined {
+    const { attempt, end, outcome } = tryOnce(new Attempt(kind, { replica: queue.home.replica }), code);
+    if ("error" in end) {
+      // The document is not loaded, or it has read writes that are not confirmed: that may be the reason.
+      const isTooEarly = !attempt.isReady || (queue.size > 0 && attempt.hasRead);
+      if (!isTooEarly) throw this.#refused(queue, end.error);
       queue.isBehind = true;
       return undefined;
     }
+    if (outcome === undefined) queue.isBehind = true;
+    outcome?.then((answer) => {
+      if (answer.kind === "committed") return attempt.lineage.confirm();
+      queue.isBehind = true;
+      attempt.lineage.fail(answer.message);
+    });
+    return outcome;
   }
 
   /** The caller hears of it. */
@@ -94,22 +103,21 @@ export class LateWrites {
     return error;
   }
 
-  async #finish(queue: Queue, tried: Promise<CommitOutcome> | undefined, code: () => void): Promise<void> {
+  async #finish(queue: Queue, tried: Promise<CommitOutcome> | undefined, write: Write): Promise<void> {
     try {
       const outcome = await tried;
       const isStale = outcome?.kind === "rejected" && verdictOn(outcome) === "again";
       if (outcome?.kind === "rejected" && !isStale) this.#lost(queue, outcome.message);
-      else if (outcome === undefined ? queue.isBehind : isStale) await this.#again(queue, code);
+      else if (outcome === undefined || isStale) await this.#again(queue, write);
     } catch (error) {
       this.#lost(queue, thrownText(error));
     }
     if (--queue.size === 0) this.#close(queue);
   }
 
-  async #again(queue: Queue, code: () => void): Promise<void> {
-    const { replica, document } = queue.home;
+  async #again({ home: { replica, document } }: Queue, { kind, code }: Write): Promise<void> {
     await replica.load([document]);
-    await transact(this.#host, this.#scheduler, replica, this.#scheduler.reads(replica), code, {});
+    await transact({ host: this.#host, replica, kind }, code, {});
   }
 
   #lost({ home }: Queue, message: string): void {

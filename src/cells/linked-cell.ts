@@ -3,13 +3,12 @@
  * inputs. Their types say what the links lead to, and so do their reads. A link that somebody has put into a value is a value, and
  * stays one there; `key` follows it. SPEC: R25, P1, P2.
  */
-import { isJsonObject, type Json } from "../message/json.ts";
+import { isJsonObject, type Json, type JsonObject } from "../message/json.ts";
 import type { Address } from "../scheduler/address.ts";
 import { asLink } from "../store/document.ts";
-import { type Below, Cell, type CellOptions, type ReadCell } from "./cell.ts";
+import { Cell, type OwnOptions } from "./cell.ts";
 import { followLinks, type LinkTargets } from "./links.ts";
-
-const readNow: ReadCell = (cell) => cell.get();
+import type { Below, KeyOf } from "./value-types.ts";
 
 /** Leads by a link to anything: what `ifElse` has chosen, an input, a part of a result. */
 export class LinkedCell<T> extends Cell<T> {
@@ -21,18 +20,15 @@ export class LinkedCell<T> extends Cell<T> {
     this.#standsFor = standsFor;
   }
 
-  override get(): T | undefined {
-    return this.follow(super.get(), readNow);
-  }
-
-  override follow(value: T | undefined, read: ReadCell): T | undefined {
-    // What has no parts is made of no links. Instead of nothing there may be a default, which only its cell knows.
+  override get(): T {
+    const value = super.get();
+    // A value without parts is made of no links. In place of no value there may be a default, which only its cell knows.
     if (value !== undefined && (typeof value !== "object" || value === null)) return value;
     const reader = this.#standsFor() ?? this.targets.readerOf(followLinks(this.address, this.targets));
-    return reader === undefined ? value : (read(reader) as T | undefined);
+    return reader === undefined ? value : (reader.get() as T);
   }
 
-  override key<K extends (keyof T & (string | number)) | number>(key: K): Cell<Below<T, K>> {
+  override key<Value, K extends KeyOf<Value>>(this: LinkedCell<Value>, key: K): Cell<Below<Value, K>> {
     return new LinkedCell(this.address.child(String(key)), this.targets, () => this.#standsFor()?.key(key as never));
   }
 }
@@ -41,34 +37,26 @@ export class LinkedCell<T> extends Cell<T> {
 export type RecordPart = Cell<unknown> | "link" | undefined;
 
 /** A record in which links stand for values: the inputs of a piece, and its result. */
-export class LinkedRecord<T extends object> extends Cell<T> {
+export class LinkedRecord<T> extends Cell<T> {
   readonly #part: (name: string) => RecordPart;
 
-  constructor(
-    address: Address,
-    targets: LinkTargets,
-    part: (name: string) => RecordPart,
-    options: CellOptions<T> = {},
-  ) {
+  constructor(address: Address, targets: LinkTargets, part: (name: string) => RecordPart, options: OwnOptions<T> = {}) {
     super(address, targets, options);
     this.#part = part;
   }
 
-  override get(): T | undefined {
-    return this.follow(super.get(), readNow);
-  }
-
-  override follow(record: T | undefined, read: ReadCell): T | undefined {
+  override get(): T {
+    const record = super.get();
     if (!isJsonObject(record as Json | undefined)) return record;
-    const values = Object.entries(record as T).map(([name, value]) => [name, this.#follow(name, value as Json, read)]);
+    const values = Object.entries(record as object).map(([name, value]) => [name, this.#follow(name, value as Json)]);
     return Object.freeze(Object.fromEntries(values.filter(([, value]) => value !== undefined)) as T);
   }
 
-  #follow(name: string, value: Json, read: ReadCell): unknown {
-    return this.#part(name) === "link" || asLink(value) === undefined ? value : read(this.key(name as never));
+  #follow(name: string, value: Json): unknown {
+    return this.#part(name) === "link" || asLink(value) === undefined ? value : this.key(name as never).get();
   }
 
-  override key<K extends (keyof T & (string | number)) | number>(key: K): Cell<Below<T, K>> {
+  override key<Value, K extends KeyOf<Value>>(this: LinkedRecord<Value>, key: K): Cell<Below<Value, K>> {
     const name = String(key);
     const part = () => {
       const found = this.#part(name);
@@ -78,14 +66,15 @@ export class LinkedRecord<T extends object> extends Cell<T> {
   }
 
   /** Replaces the entries that are others then: a link whose value is left as it is stays. */
-  override update(change: (value: T | undefined) => T): void {
+  override update(change: (value: T) => T): void {
     const before = this.get();
-    if (before === undefined) return super.update(change);
+    if (!isJsonObject(before as Json | undefined)) return super.update(change);
     const next = change(before);
     this.requireWritable(next);
-    for (const name of Object.keys(before)) if (!Object.hasOwn(next, name)) this.key(name as never).delete();
-    for (const [name, value] of Object.entries(next)) {
-      if (!Object.is(value, before[name as keyof T])) this.key(name as never).set(value as never);
+    for (const name of Object.keys(before as object))
+      if (!Object.hasOwn(next as object, name)) this.key(name as never).delete();
+    for (const [name, value] of Object.entries(next as object)) {
+      if (!Object.is(value, (before as JsonObject)[name])) this.key(name as never).set(value as never);
     }
   }
 }

@@ -2,8 +2,10 @@
  * Reading through links. A link anywhere along an address is followed; each hop is a shallow read of the place that holds it, so
  * that retargeting the link wakes the reader and nothing else there does.
  */
+
 import { LINK_HOPS_MAX } from "../limits.ts";
 import type { Json, JsonObject } from "../message/json.ts";
+import { MillraceError } from "../message/millrace-error.ts";
 import type { Address } from "../scheduler/address.ts";
 import type { NodeSpec } from "../scheduler/node.ts";
 import type { Scheduler } from "../scheduler/scheduler.ts";
@@ -81,9 +83,12 @@ export function targetOf(link: Link, place: Address, targets: LinkTargets): Addr
 }
 
 /** Links that lead nowhere. */
-export class LinkError extends Error {
+export class LinkError extends MillraceError<"LINK_CIRCLE"> {
   override readonly name = "LinkError";
-  readonly code = "LINK_CIRCLE";
+
+  constructor(message: string, options?: ErrorOptions) {
+    super("LINK_CIRCLE", message, options);
+  }
 }
 
 export function tooManyHops(from: { toString(): string }): LinkError {

@@ -29,9 +29,9 @@ export interface Child<R> {
   /** Leads to the result. */
   readonly link: Json;
   /** The cell that holds an element that is not a link. */
-  readonly element: Cell<Json>;
+  readonly element: Cell<Json | undefined>;
   /** The cell that holds its position, for functions that take one. */
-  readonly index: Cell<number> | undefined;
+  readonly index: Cell<number | undefined> | undefined;
 }
 
 export class Children<E, R> {

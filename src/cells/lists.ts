@@ -9,7 +9,7 @@ import type { SchedulerNode } from "../scheduler/node.ts";
 import type { RunHandle } from "../scheduler/run-handle.ts";
 import { handOut } from "../store/admit.ts";
 import { asLink } from "../store/document.ts";
-import { Cell, type ReadCell } from "./cell.ts";
+import { Cell, type ListCell } from "./cell.ts";
 import type { Computed } from "./computed.ts";
 import { followLinks, readThrough, targetOf } from "./links.ts";
 import { Children, type Each, type ListOptions } from "./list-children.ts";
@@ -26,17 +26,11 @@ export class List<R> extends Cell<readonly R[]> {
   /** The links of the last read in order: the next one, which is much the same, looks them up by comparing. */
   #followed: Followed[] = [];
 
-  override get(): readonly R[] | undefined {
+  override get(): readonly R[] {
     // This read covers all of the list, the links in it too: what remains is to read what they lead to.
     const elements = super.get();
     if (!elements?.some((element) => asLink(element as Json) !== undefined)) return elements;
     return Object.freeze(this.#follow(elements as readonly Json[]) as R[]);
-  }
-
-  override follow(elements: readonly R[] | undefined, read: ReadCell): readonly R[] | undefined {
-    if (elements === undefined) return undefined;
-    const valueAt = (element: R, at: number) => (asLink(element as Json) === undefined ? element : read(this.key(at)));
-    return Object.freeze(elements.map(valueAt) as R[]);
   }
 
   #follow(elements: readonly Json[]): (Json | undefined)[] {
@@ -104,7 +98,7 @@ export function listAt({ parent, home }: Address): List<unknown> | undefined {
 export function map<E, R>(
   space: Space,
   id: string,
-  list: Cell<readonly E[]>,
+  list: ListCell<E>,
   each: Each<E, R>,
   options: ListOptions<E> = {},
 ): List<R> {
@@ -119,7 +113,7 @@ export function map<E, R>(
 export function filter<E>(
   space: Space,
   id: string,
-  list: Cell<readonly E[]>,
+  list: ListCell<E>,
   keep: Each<E, boolean>,
   options: ListOptions<E> = {},
 ): List<E> {
@@ -136,7 +130,7 @@ export function filter<E>(
 export function flatMap<E, R>(
   space: Space,
   id: string,
-  list: Cell<readonly E[]>,
+  list: ListCell<E>,
   each: Each<E, readonly R[]>,
   options: ListOptions<E> = {},
 ): List<R> {
@@ -149,7 +143,7 @@ export function flatMap<E, R>(
 }
 
 /** The elements as they lie in the list: a link is the element's identity, not yet its value. */
-function elementsOf(list: Cell<readonly unknown[]>): readonly Json[] {
+function elementsOf(list: ListCell<unknown>): readonly Json[] {
   const elements = list.getRaw() ?? list.get();
   return Array.isArray(elements) ? elements : [];
 }

@@ -3,8 +3,9 @@
  * makes a piece. What a pattern builds follows from its inputs alone: it is built again, in another process, when the piece is
  * resumed, and finds its documents by the names it gives. SPEC: P1.
  */
-import { CodedError } from "../message/coded-error.ts";
+
 import type { Json } from "../message/json.ts";
+import { MillraceError } from "../message/millrace-error.ts";
 import { Cell } from "./cell.ts";
 import type { Piece } from "./piece.ts";
 import { requireValid, type StandardSchema } from "./schema.ts";
@@ -22,7 +23,7 @@ export interface Pattern<Inputs extends object = object, Parts extends PiecePart
 }
 
 /** What a piece is started with: for each input a value, or the cell where it lies. */
-export type PieceInputs<Inputs> = { readonly [Name in keyof Inputs]: Inputs[Name] | Cell<Inputs[Name]> };
+export type PieceInputs<Inputs> = { readonly [Name in keyof Inputs]: Inputs[Name] | Cell<Inputs[Name] | undefined> };
 
 /** What a reader of the result sees of the parts: the values that lie in cells, those of nested pieces too; of a stream its link. */
 export type Shown<Parts> = {
@@ -62,7 +63,7 @@ export type PieceErrorCode =
   /** Something was asked of a piece that has stopped, or of one that is built already. */
   | "PIECE_MISUSE";
 
-export class PieceError extends CodedError<PieceErrorCode> {
+export class PieceError extends MillraceError<PieceErrorCode> {
   override readonly name = "PieceError";
 }
 

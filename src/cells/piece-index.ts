@@ -38,7 +38,7 @@ type UndividedEntry = Omit<PieceEntry, "owns">;
 
 export class PieceIndex {
   readonly #space: Space;
-  readonly #buckets: (Cell<PieceEntries> | undefined)[] = new Array(BUCKETS).fill(undefined);
+  readonly #buckets: (Cell<PieceEntries | undefined> | undefined)[] = new Array(BUCKETS).fill(undefined);
   #ready: Promise<void> | undefined;
 
   constructor(space: Space) {
@@ -156,11 +156,11 @@ export class PieceIndex {
     return this.#placeOf(id).child("owns");
   }
 
-  #bucketOf(id: string): Cell<PieceEntries> {
+  #bucketOf(id: string): Cell<PieceEntries | undefined> {
     return this.#bucket(bucketOf(id));
   }
 
-  #bucket(at: number): Cell<PieceEntries> {
+  #bucket(at: number): Cell<PieceEntries | undefined> {
     const known = this.#buckets[at];
     if (known !== undefined) return known;
     const bucket = this.#space.cell<PieceEntries>(`${BUCKET_PREFIX}${at}`);

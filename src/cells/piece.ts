@@ -15,7 +15,7 @@ import { INSPECT } from "../message/inspect.ts";
 import type { Json } from "../message/json.ts";
 import type { Address } from "../scheduler/address.ts";
 import type { RunHandle } from "../scheduler/run-handle.ts";
-import { Cell, type CellOptions } from "./cell.ts";
+import { Cell, type CellOptions, type ListCell } from "./cell.ts";
 import type { Computed } from "./computed.ts";
 import { LinkedRecord, type RecordPart } from "./linked-cell.ts";
 import type { LinkTargets } from "./links.ts";
@@ -32,6 +32,7 @@ import {
 import type { Described, StandardSchema } from "./schema.ts";
 import type { NodeOptions, Space } from "./space.ts";
 import { type HandleOptions, Stream, type StreamHandler } from "./stream.ts";
+import type { Frozen, Initial, Stored } from "./value-types.ts";
 
 /** What is stored about a piece. */
 export interface PieceRecord<Inputs = unknown> {
@@ -169,11 +170,18 @@ export class Piece<Parts extends PieceParts = PieceParts> {
   // For the pattern ------------------------------------------------------------------------------------------------------------
 
   /** A cell of the piece's own. */
-  cell<T = unknown>(name: string, options: CellOptions<T> = {}): Cell<T> {
-    return this.#home.space.cell<T>(this.#named(name), options);
+  cell<T = unknown>(name: string): Cell<Stored<T> | undefined>;
+  cell<T = unknown>(name: string, initial: undefined, options?: CellOptions<T>): Cell<Stored<T> | undefined>;
+  cell<T>(name: string, initial: Initial<T>, options?: CellOptions<T>): Cell<Stored<T>>;
+  cell<T>(name: string, initial?: Initial<T>, options?: CellOptions<T>): Cell<Stored<T> | undefined> {
+    return this.#home.space.cell(this.#named(name), initial as undefined, options) as Cell<Stored<T> | undefined>;
   }
 
-  computed<T>(name: string, compute: (run: RunHandle) => T | Promise<T>, options?: NodeOptions): Computed<Awaited<T>> {
+  computed<T>(
+    name: string,
+    compute: (run: RunHandle) => T | Promise<T>,
+    options?: NodeOptions,
+  ): Computed<Frozen<Awaited<T>>> {
     const made = this.#home.space.computed(this.#named(name), compute, options);
     this.#undo.push(() => made.dispose());
     return made;
@@ -190,22 +198,17 @@ export class Piece<Parts extends PieceParts = PieceParts> {
     return this.#withNode(this.#home.space.ifElse(this.#named(name), condition, then, otherwise));
   }
 
-  map<E, R>(name: string, list: Cell<readonly E[]>, each: Each<E, R>, options?: ListOptions<E>): Cell<readonly R[]> {
+  map<E, R>(name: string, list: ListCell<E>, each: Each<E, R>, options?: ListOptions<E>): Cell<readonly R[]> {
     return this.#withNode(this.#home.space.map(this.#named(name), list, each, options));
   }
 
-  filter<E>(
-    name: string,
-    list: Cell<readonly E[]>,
-    keep: Each<E, boolean>,
-    options?: ListOptions<E>,
-  ): Cell<readonly E[]> {
+  filter<E>(name: string, list: ListCell<E>, keep: Each<E, boolean>, options?: ListOptions<E>): Cell<readonly E[]> {
     return this.#withNode(this.#home.space.filter(this.#named(name), list, keep, options));
   }
 
   flatMap<E, R>(
     name: string,
-    list: Cell<readonly E[]>,
+    list: ListCell<E>,
     each: Each<E, readonly R[]>,
     options?: ListOptions<E>,
   ): Cell<readonly R[]> {
@@ -297,13 +300,13 @@ export class Piece<Parts extends PieceParts = PieceParts> {
 }
 
 /** Where a piece's record lies. */
-export function recordOf<Inputs>(space: Space, id: string): Cell<PieceRecord<Inputs>> {
-  return space.cell<PieceRecord<Inputs>>(`${id}/piece`);
+export function recordOf<Inputs>(space: Space, id: string): Cell<PieceRecord<Inputs> | undefined> {
+  return space.cell(`${id}/piece`) as Cell<PieceRecord<Inputs> | undefined>;
 }
 
 /** The inputs as the pattern sees them. */
 function inputsAt<Inputs extends object>(
-  { address }: Cell<PieceRecord<Inputs>>,
+  { address }: Cell<PieceRecord<Inputs> | undefined>,
   space: Space,
   { schema }: Pattern<Inputs, PieceParts>,
 ): Cell<Inputs> {

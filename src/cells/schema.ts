@@ -2,6 +2,7 @@
  * Schemas: any Standard Schema (zod, valibot, arktype, …) may describe a cell. It checks what is written; what lies in a
  * document is returned as it lies there. Validation must be synchronous, because a write is.
  */
+import { MillraceError } from "../message/millrace-error.ts";
 import { pathText } from "../message/path.ts";
 
 /** The part of Standard Schema v1 that is used here. */
@@ -16,15 +17,27 @@ export interface StandardSchema<Output = unknown> {
 
 type ValidationResult =
   | { readonly value: unknown; readonly issues?: undefined }
-  | { readonly issues: readonly { readonly message: string; readonly path?: readonly unknown[] | undefined }[] };
+  | { readonly issues: readonly SchemaIssue[] };
+
+/** One problem of a value, and its place. */
+export interface SchemaIssue {
+  readonly message: string;
+  readonly path?: readonly unknown[] | undefined;
+}
 
 /** The type that a schema describes. */
 export type Described<Schema> = Schema extends StandardSchema<infer Output> ? Output : never;
 
 /** A write that a cell's schema does not allow. */
-export class SchemaError extends Error {
+export class SchemaError extends MillraceError<"CELL_SCHEMA"> {
   override readonly name = "SchemaError";
-  readonly code = "CELL_SCHEMA";
+  /** Every problem as the schema reports it. */
+  readonly issues: readonly SchemaIssue[];
+
+  constructor(message: string, issues: readonly SchemaIssue[] = []) {
+    super("CELL_SCHEMA", message);
+    this.issues = issues;
+  }
 }
 
 export function requireValid(schema: StandardSchema, value: unknown, what: string): void {
@@ -33,7 +46,7 @@ export function requireValid(schema: StandardSchema, value: unknown, what: strin
     throw new SchemaError(`the schema of ${what} validates asynchronously; a write cannot wait`);
   if (result.issues === undefined) return;
   const problems = result.issues.map(({ message, path }) => `${showPath(path)}${message}`);
-  throw new SchemaError(`${what} does not take this value: ${problems.join("; ")}`);
+  throw new SchemaError(`${what} does not take this value: ${problems.join("; ")}`, result.issues);
 }
 
 function showPath(path: readonly unknown[] | undefined): string {

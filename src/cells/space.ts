@@ -14,17 +14,16 @@ import type { ErrorListener } from "../scheduler/introspection.ts";
 import type { NodeSpec, SchedulerNode } from "../scheduler/node.ts";
 import type { RunHandle } from "../scheduler/run-handle.ts";
 import { Scheduler } from "../scheduler/scheduler.ts";
-import type { TransactionReads } from "../scheduler/transaction-reads.ts";
 import { gaveUp } from "../scheduler/unfinished.ts";
 import { ambientClearance, withClearance } from "../store/clearance.ts";
 import { SHARED_SCOPE } from "../store/document.ts";
-import { labelOf } from "../store/label.ts";
+import { type Label, labelOf } from "../store/label.ts";
 import { ReceiptKeeper, type ReceiptPolicy, requireReceiptPolicy } from "../store/receipt-keeper.ts";
 import { Replica } from "../store/replica.ts";
 import { type Store, StoreError } from "../store/store.ts";
 import type { AttemptKind } from "../work/attempt.ts";
 import { Receipts } from "../work/receipts.ts";
-import { Cell, type CellOptions, observeConfirmed, ownDefault, type SinkOptions } from "./cell.ts";
+import { Cell, type CellOptions, type ListCell, observeConfirmed, ownDefault, type SinkOptions } from "./cell.ts";
 import { type BeginOptions, CellTransaction } from "./cell-transaction.ts";
 import { Computed } from "./computed.ts";
 import { EffectCleanup } from "./effect-cleanup.ts";
@@ -39,7 +38,8 @@ import type { Launched, LaunchOptions, Piece } from "./piece.ts";
 import { Pieces, type Resumed, type RunOptions } from "./pieces.ts";
 import type { Described, StandardSchema } from "./schema.ts";
 import { Stream } from "./stream.ts";
-import { type TransactOptions, transact, transactInside } from "./transact.ts";
+import { type TransactOptions, type TransactSpace, transact, transactInside } from "./transact.ts";
+import type { Frozen, Initial, Stored } from "./value-types.ts";
 
 export interface SpaceOptions {
   readonly store: Store;
@@ -74,6 +74,12 @@ export interface SpaceOptions {
   readonly observe?: "speculative" | "confirmed";
 }
 
+/** Options of a cell of a space. */
+export interface SpaceCellOptions<T = unknown> extends CellOptions<T> {
+  /** The scope of its document; that of the space unless given. */
+  readonly scope?: string;
+}
+
 export interface EffectOptions extends NodeOptions {
   readonly id?: string;
 }
@@ -96,7 +102,6 @@ export class Space implements LinkTargets, AsyncDisposable {
   readonly observesConfirmed: boolean;
   readonly #host: Host;
   readonly #replica: Replica;
-  readonly #reads: TransactionReads;
   readonly #neighbours: ReadonlyMap<string, Replica> | undefined;
   readonly #ownsScheduler: boolean;
   readonly #pieces: Pieces;
@@ -109,6 +114,8 @@ export class Space implements LinkTargets, AsyncDisposable {
   #effects = 0;
   /** Made by the first entry point. */
   #known: Receipts | undefined;
+  /** Of plain code without a clearance; made by the first one. */
+  #transactions: TransactSpace | undefined;
   #closing: Promise<void> | undefined;
 
   static async open(options: SpaceOptions): Promise<Space> {
@@ -130,7 +137,6 @@ export class Space implements LinkTargets, AsyncDisposable {
     this.observesConfirmed = options.observe === "confirmed";
     this.#unlisten = options.onError && this.scheduler.onError(options.onError);
     this.#pieces = new Pieces(this);
-    this.#reads = this.scheduler.reads(replica);
     const { store, receipts: policy } = options;
     const tell = (trouble: unknown) => this.scheduler.report(trouble);
     replica.onTrouble = tell;
@@ -151,31 +157,47 @@ export class Space implements LinkTargets, AsyncDisposable {
 
   // Cells ----------------------------------------------------------------------------------------------------------------
 
+  /**
+   * A place that keeps one value. With an initial value, a read never gives `undefined`; without one it does until the first write.
+   * The type is inferred from the initial value or the schema, or given.
+   */
+  cell<T = unknown>(id: string): Cell<Stored<T> | undefined>;
   cell<Schema extends StandardSchema>(
     id: string,
-    options: { schema: Schema; default?: Described<Schema>; scope?: string; label?: readonly string[] },
-  ): Cell<Described<Schema>>;
-  cell<T = unknown>(id: string, options?: CellOptions<T> & { scope?: string }): Cell<T>;
-  cell<T>(id: string, options?: CellOptions<T> & { scope?: string }): Cell<T> {
-    // Most have none, and then nothing is made for them.
-    if (options === undefined)
+    initial: Described<Schema>,
+    options: SpaceCellOptions & { readonly schema: Schema },
+  ): Cell<Frozen<Described<Schema>>>;
+  cell<Schema extends StandardSchema>(
+    id: string,
+    initial: undefined,
+    options: SpaceCellOptions & { readonly schema: Schema },
+  ): Cell<Frozen<Described<Schema>> | undefined>;
+  cell<T = unknown>(id: string, initial: undefined, options?: SpaceCellOptions<T>): Cell<Stored<T> | undefined>;
+  cell<T>(id: string, initial: Initial<T>, options?: SpaceCellOptions<T>): Cell<Stored<T>>;
+  cell<T>(id: string, initial?: T, options?: SpaceCellOptions<T>): Cell<T> {
+    // Most cells have no options: none are created for them.
+    if (initial === undefined && options === undefined)
       return new Cell<T>(this.scheduler.document(this.#replica, { scope: SHARED_SCOPE, id }), this);
-    const { scope = SHARED_SCOPE, ...given } = options;
-    const ofCell = given.default === undefined ? given : { ...given, default: ownDefault(given.default, id) };
+    const { scope = SHARED_SCOPE, ...given } = options ?? {};
+    const ofCell = initial === undefined ? given : { ...given, default: ownDefault(initial, id) };
     const cell = new Cell<T>(this.scheduler.document(this.#replica, { scope, id }), this, ofCell);
-    // What cannot be stored is reported.
-    if (ofCell.label !== undefined) cell.label(ofCell.label).catch(() => undefined);
+    // `label` reports labels that cannot be stored.
+    if (given.label !== undefined) cell.label(given.label).catch(() => undefined);
     return cell;
   }
 
   /** A value derived from others: recomputed when somebody looks and something it read has changed, never else. */
-  computed<T>(id: string, compute: (run: RunHandle) => T | Promise<T>, options?: NodeOptions): Computed<Awaited<T>> {
+  computed<T>(
+    id: string,
+    compute: (run: RunHandle) => T | Promise<T>,
+    options?: NodeOptions,
+  ): Computed<Frozen<Awaited<T>>> {
     const known = this.scheduler.computationOf(this.#replica, id);
     if (known) this.#requireMadeHere(known, id);
     const persisted = options?.persist === false ? undefined : this.#fingerprints?.of(compute, options?.fingerprint);
     if (known) {
       this.scheduler.remake(known, compute, persisted);
-      return new Computed<Awaited<T>>(known, this);
+      return new Computed<Frozen<Awaited<T>>>(known, this);
     }
     const spec: NodeSpec = {
       kind: "computation",
@@ -185,7 +207,7 @@ export class Space implements LinkTargets, AsyncDisposable {
       persisted,
     };
     const node = this.scheduler.register(options === undefined ? spec : specOf(spec, options));
-    return new Computed<Awaited<T>>(node, this);
+    return new Computed<Frozen<Awaited<T>>>(node, this);
   }
 
   #outputsOf(id: string, writes: readonly Cell<unknown>[] = []): Pick<NodeSpec, "outputs" | "outputIn"> {
@@ -315,22 +337,17 @@ export class Space implements LinkTargets, AsyncDisposable {
     });
   }
 
-  map<E, R>(id: string, list: Cell<readonly E[]>, each: Each<E, R>, options?: ListOptions<E>): Cell<readonly R[]> {
+  map<E, R>(id: string, list: ListCell<E>, each: Each<E, R>, options?: ListOptions<E>): Cell<readonly R[]> {
     return map(this, id, list, each, options);
   }
 
-  filter<E>(
-    id: string,
-    list: Cell<readonly E[]>,
-    keep: Each<E, boolean>,
-    options?: ListOptions<E>,
-  ): Cell<readonly E[]> {
+  filter<E>(id: string, list: ListCell<E>, keep: Each<E, boolean>, options?: ListOptions<E>): Cell<readonly E[]> {
     return filter(this, id, list, keep, options);
   }
 
   flatMap<E, R>(
     id: string,
-    list: Cell<readonly E[]>,
+    list: ListCell<E>,
     each: Each<E, readonly R[]>,
     options?: ListOptions<E>,
   ): Cell<readonly R[]> {
@@ -384,10 +401,18 @@ export class Space implements LinkTargets, AsyncDisposable {
    */
   transact<T>(code: () => T, options: TransactOptions = {}): Promise<T> {
     const clearance = ambientClearance();
-    // It may run again when whoever called it is gone.
+    // It may run again when its caller has returned.
     const within = clearance === undefined ? code : () => withClearance(clearance, code);
-    if (this.scheduler.isUnderWay) return transactInside(this.scheduler, this.#replica, within);
-    return transact(this.#host, this.scheduler, this.#replica, this.#reads, within, options);
+    if (this.scheduler.isUnderWay) return transactInside(this.scheduler, within);
+    return transact(this.#transactionsWith(clearance), within, options);
+  }
+
+  #transactionsWith(clearance: Label | undefined): TransactSpace {
+    if (clearance === undefined && this.#transactions !== undefined) return this.#transactions;
+    const kind = this.scheduler.attemptsOf("a transaction", clearance);
+    const made = { host: this.#host, replica: this.#replica, kind };
+    if (clearance === undefined) this.#transactions = made;
+    return made;
   }
 
   /**
@@ -400,7 +425,7 @@ export class Space implements LinkTargets, AsyncDisposable {
 
   /** A transaction that lives across awaits; read and write through it, then commit. */
   begin(options: BeginOptions = {}): CellTransaction {
-    return new CellTransaction(this.#replica.transaction(), this.#reads, options);
+    return new CellTransaction(this.scheduler, this.#replica, options);
   }
 
   /** For entry points: which invocations this space knows. */

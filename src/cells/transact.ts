@@ -1,20 +1,27 @@
 /**
- * Running synchronous code as one commit until it is durable. A rejected commit is judged by the table of all entry points (`work/retries.ts`). Code that has looked at documents which are not here,
- * and has thrown or written nothing, is run again when they are, and code that has looked at what is not confirmed yet, and has thrown or written nothing,
- * when that has fallen; code that has looked at a computed value which was not up to date, when that is: at
- * once, unless something asynchronous is in the way.
+ * `space.transact`: synchronous code as one commit, run until that is durable. Each run is an attempt (`work/attempt.ts`); rejected commits
+ * are judged and waited for by `work/retries.ts`. SPEC: R28, R46, U16-U28.
+ *
+ * ```
+ *   run ──wrote──> commit ──confirmed──> result
+ *    ^ ├──wrote nothing, or threw──> its reads stand ──> result, or the error
+ *    │ └──needs documents or computed values that are not ready┐
+ *    └────────────── again ──────────── rejected ──────────────┘
+ * ```
+ * A run that has written commits at once also if it took documents of its space for absent that are not loaded: the commit is
+ * stale if there are such documents.
  */
 import type { Host } from "../host/host.ts";
-import { pause } from "../host/pause.ts";
-import { AWAITED_WINDOW_MS, READY_PAUSE_MS } from "../limits.ts";
-import type { Address, DocumentIndex } from "../scheduler/address.ts";
+import { AWAITED_WINDOW_MS } from "../limits.ts";
+import { thrownText } from "../message/error-data.ts";
+import { MillraceError } from "../message/millrace-error.ts";
+import { synchronous } from "../scheduler/attempts.ts";
 import type { Scheduler } from "../scheduler/scheduler.ts";
-import type { TransactionReads } from "../scheduler/transaction-reads.ts";
-import { ReadBehind, ReadTentative, ReadTooEarly, type Transacted } from "../scheduler/turns.ts";
-import type { CommitIdentity } from "../store/commit.ts";
-import { type Rejection, rejected } from "../store/rejection.ts";
+import type { CommitIdentity, CommitOutcome } from "../store/commit.ts";
+import type { Rejection } from "../store/rejection.ts";
 import type { Replica } from "../store/replica.ts";
-import { Retries } from "../work/retries.ts";
+import { Attempt, type AttemptKind } from "../work/attempt.ts";
+import { type Next, Retries } from "../work/retries.ts";
 
 export interface TransactOptions {
   /** Subscribers of this group are not told: they made the change themselves. */
@@ -24,119 +31,117 @@ export interface TransactOptions {
 }
 
 /** A transaction that did not last, with the class and reason of the rejection. */
-export class TransactionError extends Error {
+export class TransactionError extends MillraceError<"TRANSACTION_REJECTED"> {
   override readonly name = "TransactionError";
-  readonly code = "TRANSACTION_REJECTED";
   readonly rejection: Rejection;
 
-  constructor(rejection: Rejection, attempts: number) {
-    super(`the transaction did not last after ${attempts} ${attempts === 1 ? "try" : "tries"}: ${rejection.message}`);
+  constructor(rejection: Rejection) {
+    super("TRANSACTION_REJECTED", `the transaction did not last: ${rejection.message}`);
     this.rejection = rejection;
   }
 }
 
+/** A space, as transactions need it. */
+export interface TransactSpace {
+  readonly host: Host;
+  readonly replica: Replica;
+  readonly kind: AttemptKind;
+}
+
+/** How an attempt has ended. */
+export interface Concluded {
+  /** Undefined if it wrote nothing, threw or has to run again. */
+  readonly commit: CommitIdentity | undefined;
+  /** The outcome of its commit, or whether its reads stand; undefined if it has to run again when its documents and values are ready. */
+  readonly outcome: Promise<CommitOutcome> | undefined;
+}
+
+/** One run of the code. */
+export interface Tried<T> extends Concluded {
+  readonly attempt: Attempt;
+  readonly end: { readonly value: T } | { readonly error: unknown };
+}
+
 /** Stands for the commit of code that made none. */
 const NO_COMMIT: CommitIdentity = { session: "", localSequence: 0 };
+const EARLY: Concluded = { commit: undefined, outcome: undefined };
+const DONE: Next = { kind: "done" };
 
-/** Runs of the code in one turn, each because of computed values that the one before had not looked at. */
-const ATTEMPTS_AT_ONCE = 10;
-
-/** As a part of what is under way: what that waits for is not its own to wait for. */
-export function transactInside<T>(scheduler: Scheduler, replica: Replica, code: () => T): Promise<T> {
+/** As a part of the attempt or the run that is under way. */
+export function transactInside<T>(scheduler: Scheduler, code: () => T): Promise<T> {
   try {
-    return Promise.resolve(scheduler.transact(replica, code).result);
+    return Promise.resolve(scheduler.transactInside(code));
   } catch (error) {
-    // Whoever is run again by this must not go on without what the code had yet to do, and it tells people nothing.
+    // Thrown to abandon the attempt or the run, which must not go on without the rest of the code.
     if (typeof error === "symbol") throw error;
     return Promise.reject(error);
   }
 }
 
 export async function transact<T>(
-  host: Host,
-  scheduler: Scheduler,
-  replica: Replica,
-  reads: TransactionReads,
+  { host, replica, kind }: TransactSpace,
   code: () => T,
   { changeGroup, windowMs = AWAITED_WINDOW_MS }: TransactOptions,
 ): Promise<T> {
-  const until = host.monotonic() + windowMs;
-  const isOver = () => host.monotonic() >= until;
-  /** What it has looked at while it was not here stays from then on, until it has run with all of it. */
-  const held: (() => void)[] = [];
-  const closure = reads.closure();
   let retries: Retries | undefined;
+  /** Documents that a run missed stay in memory until the code has run with all of them. */
+  const held: (() => void)[] = [];
   try {
-    for (let attempt = 1; ; attempt++) {
-      const attempted = tryOnce(() => scheduler.transact(replica, code, changeGroup, closure));
-      if (attempted instanceof ReadBehind) {
-        // Code that looks at another value each time it runs must not hold the thread, nor go on for ever.
-        const isRestless = attempt > ATTEMPTS_AT_ONCE;
-        if (isRestless) await pause(host, READY_PAUSE_MS);
-        else if (attempt === 1) reads.refresh();
-        for (const [address, shallow] of attempted.behind) {
-          while (!closure.require(address, shallow) || (isRestless && isOver())) {
-            if (isOver()) throw new TransactionError(notInTime(address, windowMs), attempt);
-            await pause(host, READY_PAUSE_MS);
-          }
-        }
-        continue;
+    for (let number = 1; ; number++) {
+      const { attempt, end, commit, outcome } = tryOnce(new Attempt(kind, { replica, number, changeGroup }), code);
+      const answer = await outcome;
+      let next = DONE;
+      if (answer?.kind !== "committed") {
+        retries ??= new Retries({ host, replica, windowMs });
+        for (const missing of attempt.missing) held.push(missing.replica.observe(missing.document));
+        next = await (answer === undefined ? retries.afterLoads(attempt) : retries.next(...asked(answer, commit)));
       }
-      const { end, commit, standing, missing } = attempted;
-      for (const { replica: of, document } of missing ?? []) held.push(of.observe(document));
-      if (commit === undefined && missing !== undefined && !isOver()) {
-        // Where nothing is loaded any more, it ends with the window.
-        if (!(await loaded(missing))) await pause(host, READY_PAUSE_MS);
-        continue;
+      if (next.kind === "done") {
+        attempt.lineage.confirm();
+        if ("error" in end) throw end.error;
+        return end.value;
       }
-      // It has read what it needed: while the store takes its time, it demands nothing.
-      closure.release();
-      const outcome = await (commit?.outcome ?? standing);
-      if (outcome === undefined || outcome.kind === "committed") return end();
-      retries ??= new Retries({ host, replica, windowMs: until - host.monotonic() });
-      // Code that wrote nothing has no commit that the store could be asked for: its reads were taken back.
-      const rejection = commit === undefined ? { ...outcome, class: "stale" as const } : outcome;
-      const next = await retries.next(rejection, commit ?? NO_COMMIT);
-      if (next.kind === "done") return end();
+      attempt.lineage.fail("the transaction was not committed");
       if (next.kind !== "again")
-        throw new TransactionError(next.kind === "already" ? rejection : next.rejection, attempt);
+        throw new TransactionError(next.kind === "already" ? (answer as Rejection) : next.rejection);
     }
   } finally {
-    closure.release();
-    for (const letGo of held) letGo();
+    for (const release of held) release();
   }
 }
 
-/** What an attempt has come to, if what it rests on lasts. */
-interface Attempted<T> extends Omit<Transacted<T>, "result"> {
-  /** Gives the result, or throws what the code has thrown. */
-  readonly end: () => T;
+/** The store cannot be asked for a commit that was not made: the reads were taken back. */
+function asked(rejection: Rejection, commit: CommitIdentity | undefined): [Rejection, CommitIdentity] {
+  return commit === undefined ? [{ ...rejection, class: "stale" }, NO_COMMIT] : [rejection, commit];
 }
 
-function tryOnce<T>(transact: () => Transacted<T>): Attempted<T> | ReadBehind {
+/** Runs the code once, and commits its writes. */
+export function tryOnce<T>(attempt: Attempt, code: () => T): Tried<T> {
+  let end: Tried<T>["end"];
   try {
-    const { result, ...rest } = transact();
-    return { ...rest, end: () => result };
+    end = { value: attempt.within(() => synchronous(code)) };
+    if (attempt.unready === undefined) attempt.requireWritable();
+    return { attempt, end, ...conclude(attempt) };
   } catch (error) {
-    if (error instanceof ReadBehind) return error;
-    if (!(error instanceof ReadTooEarly || error instanceof ReadTentative)) throw error;
-    const end = () => {
-      throw error.cause;
-    };
-    return error instanceof ReadTooEarly
-      ? { end, commit: undefined, missing: error.missing }
-      : { end, commit: undefined, standing: error.standing };
+    end = { error };
+    attempt.lineage.fail(`the transaction threw: ${thrownText(error)}`);
+    if (attempt.isReady) return { attempt, end, commit: undefined, outcome: attempt.standing() };
+    attempt.abort("it threw");
+    return { attempt, end, ...EARLY };
   }
 }
 
-function notInTime(address: Address, windowMs: number): Rejection {
-  const why = "what it is computed from waits for a gate, a load or an asynchronous run";
-  return rejected("stale", "read-moved", `${address} was not up to date within ${windowMs} ms: ${why}`);
-}
-
-/** Resolves when they have arrived, or will not, and says whether they are here; throws where one of them cannot be loaded. */
-async function loaded(homes: ReadonlySet<DocumentIndex>): Promise<boolean> {
-  await Promise.all([...homes].map(({ replica }) => replica.loadsSettled()));
-  for (const { document } of homes) if (document.loadError !== undefined) throw document.loadError;
-  return [...homes].every(({ document }) => document.isKnown);
+/** Commits the writes of an attempt, or finds out whether its reads stand. */
+export function conclude(attempt: Attempt): Concluded {
+  const { replica, missing, hasWritten } = attempt;
+  // A document of its own space may be taken for absent by a commit, which depends on that.
+  const mustWait =
+    attempt.unready !== undefined || [...missing].some((home) => !hasWritten || home.replica !== replica);
+  if (mustWait) {
+    attempt.abort("it read documents or computed values before they were ready");
+    return EARLY;
+  }
+  if (!hasWritten) return { commit: undefined, outcome: attempt.standing() };
+  const commit = attempt.commit();
+  return { commit, outcome: commit.outcome };
 }

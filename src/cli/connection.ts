@@ -2,13 +2,12 @@
 
 import { text } from "node:stream/consumers";
 import { Client } from "../client/client.ts";
-import { ClientError } from "../client/client-error.ts";
 import { pause } from "../host/pause.ts";
 import { systemHost } from "../host/system-host.ts";
 import { dataDirectory } from "../kernel/data-directory.ts";
 import type { GraphView } from "../kernel/inspect-capability.ts";
 import { InstanceLock } from "../kernel/instance-lock.ts";
-import { thrownText } from "../message/error-data.ts";
+import { type Failure, isFailure, thrownText } from "../message/error-data.ts";
 import type { Json } from "../message/json.ts";
 import { readNumber, UsageError, type VerbCall } from "./verb.ts";
 
@@ -50,8 +49,8 @@ export function isTaken({ environment }: VerbCall): boolean {
   }
 }
 
-function isNotReachable(error: unknown): error is ClientError {
-  return error instanceof ClientError && error.code === "NOT_REACHABLE";
+function isNotReachable(error: unknown): error is Failure {
+  return isFailure(error, "NOT_REACHABLE");
 }
 
 /** There is no socket, or no process listens on it. */

@@ -2,13 +2,18 @@
  * The store file that a looking verb was asked about: named, `MILLRACE_FILE` (that of a program which opens its own), or that of the data directory.
  * Looking makes no file. SPEC: K54.
  */
+
 import { type Stats, statSync } from "node:fs";
 import { dataDirectory } from "../kernel/data-directory.ts";
 import { thrownText } from "../message/error-data.ts";
+import { MillraceError } from "../message/millrace-error.ts";
 
-export class NoStoreError extends Error {
+export class NoStoreError extends MillraceError<"NO_STORE"> {
   override readonly name = "NoStoreError";
-  readonly code = "NO_STORE";
+
+  constructor(message: string, options?: ErrorOptions) {
+    super("NO_STORE", message, options);
+  }
 }
 
 export function existingDatabaseFile(

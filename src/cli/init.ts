@@ -1,13 +1,18 @@
 /** `millrace init`: a small app in an empty directory, that runs. Writes over nothing. SPEC: K46. */
+
 import { existsSync, readdirSync, realpathSync, statSync, writeFileSync } from "node:fs";
 import { basename, dirname, join, relative, resolve } from "node:path";
 import { makeFolder } from "../kernel/folder.ts";
+import { MillraceError } from "../message/millrace-error.ts";
 import { EXIT, type ExitCode, type Verb, type VerbCall } from "./verb.ts";
 import { packageFolder, packageVersion } from "./version.ts";
 
-export class DirectoryNotEmptyError extends Error {
+export class DirectoryNotEmptyError extends MillraceError<"DIRECTORY_NOT_EMPTY"> {
   override readonly name = "DirectoryNotEmptyError";
-  readonly code = "DIRECTORY_NOT_EMPTY";
+
+  constructor(message: string, options?: ErrorOptions) {
+    super("DIRECTORY_NOT_EMPTY", message, options);
+  }
 }
 
 export const init: Verb = {

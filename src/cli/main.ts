@@ -3,9 +3,9 @@
  * code. SPEC: K11-K13. What a verb does is in the file of its name.
  */
 import { parseArgs } from "node:util";
-import { ClientError } from "../client/client-error.ts";
 import { thrownWhere } from "../kernel/faults.ts";
 import { unknownVariables } from "../kernel/settings.ts";
+import { isFailure } from "../message/error-data.ts";
 import { MessageTypeError } from "../message/lineage.ts";
 import { nearWord } from "../message/near-word.ts";
 import { backup } from "./backup.ts";
@@ -138,7 +138,7 @@ function explain(error: unknown, terminal: Terminal): ExitCode {
     terminal.complain(error.message);
     return EXIT.usage;
   }
-  if (error instanceof ClientError && error.code === "NOT_REACHABLE") {
+  if (isFailure(error, "NOT_REACHABLE")) {
     terminal.complain(`not reachable: ${error.message}`);
     return EXIT.unreachable;
   }

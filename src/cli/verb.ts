@@ -1,6 +1,7 @@
 /**
  * What a verb of the command is, and the codes it may end with (SPEC: K11).
  */
+import { MillraceError } from "../message/millrace-error.ts";
 import type { Terminal } from "./terminal.ts";
 
 /** Interrupted: ended at once by a second signal, as a shell says of one that Ctrl-C has ended. */
@@ -42,9 +43,12 @@ export interface VerbCall {
 }
 
 /** The command was called in a way that has no meaning; the message says which way has. */
-export class UsageError extends Error {
+export class UsageError extends MillraceError<"USAGE"> {
   override readonly name = "UsageError";
-  readonly code = "USAGE";
+
+  constructor(message: string, options?: ErrorOptions) {
+    super("USAGE", message, options);
+  }
 }
 
 /** A whole number given as an option; undefined when it was not given. */

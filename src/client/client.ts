@@ -1,7 +1,7 @@
 /**
- * A kernel's client: sends commands, queries and events over the socket and gives their answers. When the connection is lost it
- * connects again and sends what is unanswered once more, under the same ids. A transactional command takes effect once all the
- * same, because its receipt is found; a plain handler may run twice. SPEC: K30-K35.
+ * A client of a kernel: sends commands, queries and events over the socket and returns their answers. After a lost
+ * connection it reconnects and repeats unanswered requests with the same ids. A transactional command still takes
+ * effect once because of its receipt; a plain handler may run twice. SPEC: K30-K35.
  *
  * ```
  *   connected ──connection lost──> waiting ──connected again: unanswered requests are repeated──> connected
@@ -13,39 +13,41 @@ import type { Host, Timer } from "../host/host.ts";
 import { systemHost } from "../host/system-host.ts";
 import { CLIENT_RECONNECT_MS_MAX, CLIENT_RECONNECT_START_MS, CLIENT_TIMEOUT_MS } from "../limits.ts";
 import { checkMessage, type Message } from "../message/envelope.ts";
-import { type ErrorData, errorData, Failure, failureOf } from "../message/error-data.ts";
+import { type ErrorData, errorData, Failure, failureFrom } from "../message/error-data.ts";
 import type { Json } from "../message/json.ts";
 import { command, error, query } from "../message/lineage.ts";
-import { ClientError } from "./client-error.ts";
 import { LineLink } from "./line-link.ts";
 import { type StreamedEvent, type SubscribeOptions, subscribe } from "./subscription.ts";
 import { tooLongError, WaitingRequest, WaitingRequests } from "./waiting-requests.ts";
 
-/** What one type takes and gives. Not bound to JSON: the type of a schema says `undefined` of a field that may be left out. What is sent is checked. */
+/**
+ * Input and output of one type. Not limited to JSON: a schema type has `undefined` for an optional field. Sent values
+ * are checked.
+ */
 export interface Exchange {
   readonly input: unknown;
   readonly output: unknown;
 }
 
-/** The types a client knows: those of an app (`ExchangesOf<typeof app>`), or written down. */
+/** The types that a client knows: those of an app (`ExchangesOf<typeof app>`), or written by hand. */
 export type Exchanges = Readonly<Record<string, Exchange>>;
 export type AnyExchanges = Readonly<Record<string, { readonly input: Json; readonly output: Json }>>;
 
 export interface ClientOptions {
   /** The kernel's socket: `.millrace/kernel.sock`. */
   readonly path: string;
-  /** How long a request waits for its answer unless it says otherwise; default 30 s. */
+  /** Default timeout of a request; 30 s. */
   readonly timeoutMs?: number;
-  /** Longer lines are not sent at all. Without it the kernel says what is too long. */
+  /** Longer lines are not sent. Without it the kernel refuses long lines. */
   readonly lineBytesMax?: number;
-  /** Told when the connection is lost while answers are due, and when it is back. */
+  /** Called when the connection is lost while answers are due, and when it is restored. */
   readonly onConnection?: (state: "lost" | "back") => void;
   readonly host?: Host;
 }
 
 export interface RequestOptions {
   readonly timeoutMs?: number;
-  /** Stops waiting. What the kernel is doing goes on. */
+  /** Stops waiting. The kernel continues its work. */
   readonly signal?: AbortSignal;
 }
 
@@ -58,7 +60,7 @@ export class Client<Types extends Exchanges = AnyExchanges> implements AsyncDisp
   #reconnect: Timer | undefined;
   readonly #end = new AbortController();
 
-  /** Fails with NOT_REACHABLE when no kernel is there now. */
+  /** Fails with NOT_REACHABLE if no kernel listens now. */
   static async connect<Types extends Exchanges = AnyExchanges>(options: ClientOptions): Promise<Client<Types>> {
     const client = new Client<Types>(options);
     await client.#connect();
@@ -71,7 +73,7 @@ export class Client<Types extends Exchanges = AnyExchanges> implements AsyncDisp
     this.#onConnection = guarded(this.#host, options.onConnection ?? (() => undefined));
   }
 
-  /** Sends a command and gives the data of its reply; an error answer is thrown as `Failure`. */
+  /** Sends a command and returns the data of its reply; an error answer is thrown as `Failure`. */
   async command<Type extends keyof Types & string>(
     type: Type,
     data: Types[Type]["input"],
@@ -94,20 +96,24 @@ export class Client<Types extends Exchanges = AnyExchanges> implements AsyncDisp
     return (dataOf(answer) as { id: number }).id;
   }
 
-  /** Events of the journal as they come, until the iteration, the signal or the client ends it. */
+  /** Events of the journal as they arrive, until the iteration, the signal or the client ends it. */
   subscribe(options: SubscribeOptions = {}): AsyncGenerator<StreamedEvent, void> {
     const signal = options.signal ? AbortSignal.any([options.signal, this.#end.signal]) : this.#end.signal;
     return subscribe({ path: this.#options.path, host: this.#host }, { ...options, signal });
   }
 
-  /** Sends a whole message and gives the whole answer, a reply or an error. The same message may be sent again later. */
+  /**
+   * Sends a whole message and returns the whole answer, a reply or an error. The same message may be sent again later.
+   */
   request(message: Message, { timeoutMs, signal }: RequestOptions = {}): Promise<Message> {
     const refusal = refusalOf(message);
     if (refusal !== undefined) return Promise.reject(new Failure(422, refusal));
     const { id } = message.metadata;
-    // The kernel would refuse it too, and its answer could not be told from that to the first.
+    // The kernel would refuse it too, and the answer could not be distinguished from that to the first.
     if (this.#waiting.has(id)) {
-      const inUse = errorData(409, `request id ${id} is in use: this client waits for its answer already`);
+      const inUse = errorData(409, `request id ${id} is in use: this client waits for its answer already`, {
+        reason: "ID_IN_USE",
+      });
       return Promise.resolve(error(this.#host, message, inUse));
     }
     const line = JSON.stringify(message);
@@ -159,7 +165,7 @@ export class Client<Types extends Exchanges = AnyExchanges> implements AsyncDisp
     if (this.#reconnect) return;
     this.#reconnect = this.#host.timer(delayMs, () => {
       this.#reconnect = undefined;
-      // Each request ends by its own time; when none is left nobody needs a connection.
+      // Each request has its own timeout; when none is left no connection is needed.
       if (this.#end.signal.aborted || this.#link || this.#waiting.size === 0) return;
       this.#connect().then(
         () => this.#repeat(),
@@ -177,7 +183,7 @@ export class Client<Types extends Exchanges = AnyExchanges> implements AsyncDisp
     this.#onConnection("back");
   }
 
-  /** Ends the connection; what still waits fails with CLOSED. */
+  /** Ends the connection; waiting requests fail with CLOSED. */
   async close(): Promise<void> {
     this.#end.abort();
     this.#reconnect?.cancel();
@@ -191,7 +197,7 @@ export class Client<Types extends Exchanges = AnyExchanges> implements AsyncDisp
   }
 }
 
-/** Why a message is none that could be answered: JSON would write something else in place of what is not JSON. */
+/** Why a message cannot be sent: `JSON.stringify` would replace impure values silently. */
 function refusalOf(message: Message): string | undefined {
   const checked = checkMessage(message);
   if (checked.kind === "refused") return checked.message;
@@ -201,12 +207,12 @@ function refusalOf(message: Message): string | undefined {
 
 function dataOf(answer: Message): Json {
   if (answer.kind === "reply") return answer.data;
-  throw failureOf(answer.data as ErrorData);
+  throw failureFrom(answer.data as ErrorData);
 }
 
 /**
- * What a repeated request may meet, and what passes: the kernel has not noticed yet that the earlier connection is gone (409), or it
- * has only just started or is about to end (503). Either way nothing was done; a handler that answers so has done something.
+ * Temporary errors of a repeated request: the kernel has not noticed the loss of the earlier connection (409), or it is
+ * starting or stopping (503). In both cases no handler ran; an answer of a handler is not `refused`.
  */
 function isForTheMoment(answer: Message): boolean {
   if (answer.kind !== "error" || answer.metadata["refused"] !== true) return false;
@@ -214,8 +220,8 @@ function isForTheMoment(answer: Message): boolean {
   return code === 409 || code === 503;
 }
 
-/** What was asked before has perhaps been done; what is asked afterwards was not sent. */
-function closedError(waiting?: WaitingRequest): ClientError {
+/** An earlier request may have taken effect; a later one was not sent. */
+function closedError(waiting?: WaitingRequest): Failure {
   const when = waiting ? `was closed while ${waiting.type} waited for its answer (id ${waiting.id})` : "is closed";
-  return new ClientError("CLOSED", `the client ${when}; connect a new one`);
+  return new Failure(503, `the client ${when}; connect a new one`, { reason: "CLOSED", retryable: false });
 }

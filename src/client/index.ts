@@ -1,4 +1,6 @@
-/** `millrace/client`: talks to a kernel over its socket. Needs Node. */
+/**
+ * `millrace/client`: connects to a kernel over its socket. Needs Node.
+ */
 /// <reference lib="esnext.disposable" preserve="true" />
 export {
   type AnyExchanges,
@@ -8,5 +10,5 @@ export {
   type Exchanges,
   type RequestOptions,
 } from "./client.ts";
-export { ClientError, type ClientErrorCode } from "./client-error.ts";
+export { type Connected, connect } from "./connect.ts";
 export type { GoneIds, StreamedEvent, SubscribeOptions } from "./subscription.ts";

@@ -1,8 +1,10 @@
-/** One connection to a kernel's socket: lines out, messages in. Knows nothing of requests. */
+/**
+ * One connection to a kernel's socket: lines out, messages in.
+ */
 import { connect, type Socket } from "node:net";
 import type { Host } from "../host/host.ts";
 import type { Message } from "../message/envelope.ts";
-import { ClientError } from "./client-error.ts";
+import { Failure } from "../message/error-data.ts";
 
 export interface LinkEvents {
   message(message: Message): void;
@@ -14,7 +16,7 @@ export class LineLink {
   readonly #socket: Socket;
   readonly #host: Host;
   #rest = "";
-  /** A line was written in this task; what follows in it is held, and goes out in one write. */
+  /** A line was written in this task; later lines of the task are held and sent in one write. */
   #isHolding = false;
   #held = "";
   readonly #release = (): void => {
@@ -31,7 +33,7 @@ export class LineLink {
           cause.code === "EACCES"
             ? `this user may not use ${path}; it is its owner's alone`
             : `no kernel on ${path}; start one with: npm start, or millrace start app.ts`;
-        reject(new ClientError("NOT_REACHABLE", why, { cause }));
+        reject(new Failure(503, why, { reason: "NOT_REACHABLE", cause }));
       };
       socket.once("error", refused);
       socket.once("connect", () => {
@@ -44,15 +46,18 @@ export class LineLink {
   private constructor(socket: Socket, host: Host, events: LinkEvents) {
     this.#socket = socket;
     this.#host = host;
-    // Decodes across chunks: a character may be cut in two.
+    // Decodes across chunks: a character may be split.
     socket.setEncoding("utf8");
     socket.on("data", (chunk) => this.#read(String(chunk), events));
-    // A reset is the end of the connection, which `close` says next.
+    // After a reset, `close` follows.
     socket.on("error", () => socket.destroy());
     socket.on("close", () => events.lost());
   }
 
-  /** The first line of a task goes out at once, so that one who asks alone does not wait; a write for each of many would be most of their cost. */
+  /**
+   * The first line of a task is sent at once, for the latency of a single request; one write per line would be the main
+   * cost of many.
+   */
   send(line: string): void {
     if (this.#isHolding) {
       this.#held += `${line}\n`;
@@ -63,7 +68,7 @@ export class LineLink {
     this.#host.task(this.#release);
   }
 
-  /** Reads no more until `resume`. */
+  /** Stops reading until `resume`. */
   pause(): void {
     this.#socket.pause();
   }

@@ -1,40 +1,38 @@
 /**
- * The events of a kernel's journal as an async iterable, over a connection of its own. When that is lost it connects again and goes on
- * after the last event that was taken: each comes once and in order. Events that nobody takes hold the connection up, not the memory.
- * SPEC: K35.
+ * The events of a kernel's journal as an async iterable, over its own connection. After a lost connection it reconnects
+ * and continues after the last event: each comes once and in order. Unconsumed events pause the connection instead of
+ * filling memory. SPEC: K35.
  */
-import type { Host } from "../host/host.ts";
-import { CLIENT_EVENTS_WAITING_MAX, CLIENT_RECONNECT_MS_MAX, CLIENT_RECONNECT_START_MS } from "../limits.ts";
+import { CLIENT_RECONNECT_MS_MAX, CLIENT_RECONNECT_START_MS } from "../limits.ts";
 import type { Message } from "../message/envelope.ts";
-import { type ErrorData, Failure } from "../message/error-data.ts";
+import { type ErrorData, Failure, failureFrom, isFailure } from "../message/error-data.ts";
 import { command } from "../message/lineage.ts";
-import { ClientError } from "./client-error.ts";
-import { LineLink } from "./line-link.ts";
+import { messagesOf, pause, type Source } from "./message-stream.ts";
 
 export interface SubscribeOptions {
-  /** Types of events; all of them unless types or topics are given. */
+  /** Types of events; all if neither types nor topics are given. */
   readonly types?: readonly string[];
   /** Topics or patterns, like `email.*`. */
   readonly topics?: readonly string[];
-  /** Events after this journal id; those that come from now on unless given. */
+  /** Events after this journal id; default: new events only. */
   readonly from?: number;
   /**
-   * Told of the ids after `from`, or after the last event, that are not in the journal any more, before it goes on without them. Whether they
-   * were wanted nobody knows any longer. Unless given, the iteration fails with a 410 there.
+   * Called with the ids after `from`, or after the last event, that were removed from the journal, before the iteration
+   * continues without them. It is unknown whether they matched. Without it the iteration fails with a 410.
    */
   readonly onGone?: (ids: GoneIds) => void;
   /** Ends the iteration, without an error. */
   readonly signal?: AbortSignal;
 }
 
-/** From which to which, both included. */
+/** First and last id, inclusive. */
 export interface GoneIds {
   readonly firstId: number;
   readonly lastId: number;
 }
 
 export interface StreamedEvent {
-  /** Its id in the journal: where to go on from. */
+  /** Its id in the journal, for `from`. */
   readonly id: number;
   readonly message: Message;
 }
@@ -46,11 +44,6 @@ class Gone extends Failure {
     super(410, reason);
     this.ids = ids;
   }
-}
-
-interface Source {
-  readonly path: string;
-  readonly host: Host;
 }
 
 export async function* subscribe(source: Source, options: SubscribeOptions): AsyncGenerator<StreamedEvent, void> {
@@ -70,68 +63,27 @@ export async function* subscribe(source: Source, options: SubscribeOptions): Asy
         from = error.ids.lastId;
         continue;
       }
-      // Once it has been there, a kernel that is away is one that comes back.
-      if (first || !(error instanceof ClientError)) throw error;
+      // After the first connection, an unreachable kernel is expected to come back.
+      if (first || !isFailure(error, "NOT_REACHABLE")) throw error;
     }
     await pause(source.host, pauseMs, signal);
     pauseMs = Math.min(pauseMs * 2, CLIENT_RECONNECT_MS_MAX);
   }
 }
 
-/** Ends when the connection does, or when the kernel lets a slow reader go. */
+/** Ends with the connection, or when the kernel drops a slow reader. */
 async function* oneConnection(
-  { path, host }: Source,
+  source: Source,
   { types, topics, from, signal }: SubscribeOptions,
 ): AsyncGenerator<StreamedEvent, void> {
-  const arrived: Message[] = [];
-  let lost = false;
-  let wake: () => void = () => undefined;
-  const link = await LineLink.open(path, host, {
-    message: (message) => {
-      if (arrived.push(message) >= CLIENT_EVENTS_WAITING_MAX) link.pause();
-      wake();
-    },
-    lost: () => {
-      lost = true;
-      wake();
-    },
-  });
-  const aborted = () => wake();
-  signal?.addEventListener("abort", aborted);
   const wanted = { ...(types && { types }), ...(topics && { topics }), ...(from === undefined ? {} : { from }) };
-  link.send(JSON.stringify(command(host, "Sys.Subscribe", wanted)));
-  try {
-    while (!signal?.aborted) {
-      const message = arrived.shift();
-      if (message?.kind === "event") yield { id: Number(message.metadata["journalId"]), message };
-      else if (message?.kind === "error") {
-        const { code, message: reason, firstId, lastId } = message.data as ErrorData & Partial<GoneIds>;
-        if (code === 503) return;
-        if (firstId !== undefined && lastId !== undefined) throw new Gone(reason, { firstId, lastId });
-        throw new Failure(code, reason);
-      }
-      if (message) continue;
-      if (lost) return;
-      link.resume();
-      await new Promise<void>((resolve) => {
-        wake = resolve;
-      });
+  for await (const message of messagesOf(source, command(source.host, "Sys.Subscribe", wanted), signal)) {
+    if (message.kind === "event") yield { id: Number(message.metadata["journalId"]), message };
+    else if (message.kind === "error") {
+      const { code, message: reason, firstId, lastId } = message.data as ErrorData & Partial<GoneIds>;
+      if (code === 503) return;
+      if (firstId !== undefined && lastId !== undefined) throw new Gone(reason, { firstId, lastId });
+      throw failureFrom(message.data as ErrorData);
     }
-  } finally {
-    signal?.removeEventListener("abort", aborted);
-    link.end();
   }
-}
-
-function pause(host: Host, ms: number, signal: AbortSignal | undefined): Promise<void> {
-  return new Promise((resolve) => {
-    const end = () => {
-      timer.cancel();
-      signal?.removeEventListener("abort", end);
-      resolve();
-    };
-    const timer = host.timer(ms, end);
-    signal?.addEventListener("abort", end);
-    if (signal?.aborted) end();
-  });
 }

@@ -1,21 +1,20 @@
 /**
- * The requests of a client that have no answer yet, in the order in which they were made; and which of them a kernel means that refuses
- * a line without naming it, because it has read nothing of it. SPEC: K30, K32.
+ * The unanswered requests of a client in order, and the search for the request of a refusal without an id (the kernel
+ * could not parse the line). SPEC: K30, K32.
  */
 import type { Host, Timer } from "../host/host.ts";
 import { causationOf, type Message } from "../message/envelope.ts";
-import type { ErrorData } from "../message/error-data.ts";
-import { ClientError } from "./client-error.ts";
+import { type ErrorData, Failure } from "../message/error-data.ts";
 
-/** One request, until it is answered, its time is over, or nobody waits any more. */
+/** One request until it is answered, times out or is aborted. */
 export class WaitingRequest {
   readonly id: string;
   readonly type: string;
-  /** The request as it is sent, and sent again. */
+  /** The line as sent, and sent again. */
   readonly line: string;
-  /** What that takes as UTF-8. */
+  /** Its length in UTF-8. */
   readonly bytes: number;
-  /** Sent on an earlier connection too. */
+  /** Also sent on an earlier connection. */
   repeated = false;
   readonly #among: WaitingRequests;
   readonly #resolve: (answer: Message) => void;
@@ -40,7 +39,7 @@ export class WaitingRequest {
     this.#resolve = resolve;
     this.#reject = reject;
     this.#timer = host.timer(timeoutMs, () => {
-      this.fail(new ClientError("TIMED_OUT", `no answer to ${type} within ${timeoutMs} ms (id ${id})`));
+      this.fail(new Failure(504, `no answer to ${type} within ${timeoutMs} ms (id ${id})`));
     });
     this.#signal = signal;
     this.#aborted = signal && (() => this.fail(signal.reason));
@@ -66,7 +65,7 @@ export class WaitingRequest {
   }
 }
 
-/** What is to be sent, and how long its answer is waited for. */
+/** A request to be sent and its timeout. */
 interface Request {
   readonly id: string;
   readonly type: string;
@@ -77,12 +76,12 @@ interface Request {
 }
 
 const TOO_LONG = 413;
-/** What is said of a line that could not be read as a message. */
+/** Codes of a line that could not be parsed as a message. */
 const LINE_REFUSED: readonly number[] = [400, TOO_LONG, 422];
 
 export class WaitingRequests implements Iterable<WaitingRequest> {
   readonly #byId = new Map<string, WaitingRequest>();
-  /** The longest line of a request that was given up, whose refusal may be on its way; 0 when there is none. */
+  /** The longest line of an abandoned request whose refusal may still arrive; 0 if there is none. */
   #givenUpBytes = 0;
 
   get size(): number {
@@ -110,20 +109,20 @@ export class WaitingRequests implements Iterable<WaitingRequest> {
     this.#givenUpBytes = Math.max(this.#givenUpBytes, bytes);
   }
 
-  /** Nothing that was sent before can be answered any more. */
+  /** Earlier lines can no longer be answered. */
   newConnection(): void {
     this.#givenUpBytes = 0;
   }
 
-  /** The request that an answer is for; undefined where nobody waits for it. */
+  /** The request of an answer; undefined if no request waits for it. */
   asked(answer: Message): WaitingRequest | undefined {
     const causation = causationOf(answer);
     return causation === undefined ? this.#refused(answer) : this.#byId.get(causation);
   }
 
   /**
-   * A line that is too long is not longer than the longest that waits or was given up: so that one is too long as well, and if it
-   * waits, it is told. Of other lines it is known where one alone can be meant.
+   * A refused line is at most as long as the longest waiting or abandoned one, so that one is too long as well; if it
+   * waits, it fails. Other refusals are assigned only if exactly one request can be meant.
    */
   #refused(answer: Message): WaitingRequest | undefined {
     if (answer.kind !== "error") return undefined;
@@ -138,14 +137,16 @@ export class WaitingRequests implements Iterable<WaitingRequest> {
   }
 }
 
-/** Whether an answer says that the line was longer than the kernel takes. A handler may answer with the same code; that names the request. */
+/**
+ * Whether the answer refuses the line as too long. A handler may use the same code, but its answer names the request.
+ */
 function isTooLong(answer: Message): boolean {
   return answer.kind === "error" && (answer.data as ErrorData).code === TOO_LONG && causationOf(answer) === undefined;
 }
 
-export function tooLongError(type: string, bytes: number, why: string): ClientError {
-  return new ClientError(
-    "TOO_LONG",
+export function tooLongError(type: string, bytes: number, why: string): Failure {
+  return new Failure(
+    413,
     `${type} takes a line of ${bytes} bytes: ${why}; send it in parts, or set the kernel's lineBytesMax`,
   );
 }

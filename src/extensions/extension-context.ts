@@ -237,7 +237,7 @@ export class ExtensionContext {
   async #handleOnce(handler: EventWork, event: Event, delivery: Tx): Promise<unknown> {
     this.#requireRunning();
     if (this.#record.ended.signal.aborted) return new Promise(() => undefined);
-    const { get, set, update, delete: remove, push, splice, send, refuse, within, newId } = delivery;
+    const { get, set, update, delete: remove, push, splice, send, erase, refuse, within, newId } = delivery;
     const { attempt, message, now } = delivery;
     const published =
       (publish: Tx["publish"]): Tx["publish"] =>
@@ -246,7 +246,8 @@ export class ExtensionContext {
         return publish(topic, payload, options);
       };
     const tx: EventTx = {
-      ...{ get, set, update, delete: remove, push, splice, send, refuse, within, newId, attempt, message, now },
+      ...{ get, set, update, delete: remove, push, splice, send, erase, refuse, within, newId },
+      ...{ attempt, message, now },
       emit: published(delivery.emit),
       publish: published(delivery.publish),
       get signal() {

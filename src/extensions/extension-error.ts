@@ -1,6 +1,7 @@
 /** Misuse by an extension, and what keeps one from running. The message says what to do. */
-import { CodedError } from "../message/coded-error.ts";
+
 import { thrownText } from "../message/error-data.ts";
+import { MillraceError } from "../message/millrace-error.ts";
 
 export type ExtensionErrorCode =
   /** There is no such folder, or it is not one. */
@@ -40,7 +41,7 @@ export type ExtensionErrorCode =
   /** It is not healthy, by its own word. */
   | "EXTENSION_UNHEALTHY";
 
-export class ExtensionError extends CodedError<ExtensionErrorCode> {
+export class ExtensionError extends MillraceError<ExtensionErrorCode> {
   override readonly name = "ExtensionError";
 }
 

@@ -1,12 +1,13 @@
 /**
- * The async context: a value that follows the code that was called with it across `await`, promises and timers. `AsyncContext` where an engine has it,
- * else `AsyncLocalStorage` of Node, Deno and Bun, taken without an import so that the core runs on any engine. Elsewhere there is none:
- * `followsAwait` is false, and `get` gives nothing. SPEC: U38, U39, U46.
+ * The async context: a value that follows code across `await`, promises and timers. Uses `AsyncContext` if the engine
+ * has it, else `AsyncLocalStorage` of Node, Deno and Bun, without an import so that the core runs on any engine.
+ * Elsewhere `followsAwait` is false and `get` returns undefined. SPEC: U38, U39, U46.
  *
- * One for all hosts, simulated ones too. Work that the host queues (tasks, microtasks, timers) runs without a value: it belongs to no caller.
+ * Shared by all hosts, simulated ones too. Work queued by the host (tasks, microtasks, timers) runs without a value,
+ * because it belongs to no caller.
  */
 
-/** The value that code runs with: what it may know, and the attempt that it is part of (`work/attempt.ts`). */
+/** The value for running code: its clearance, and the attempt that it is part of (`work/attempt.ts`). */
 export interface WorkContext {
   readonly clearance?: readonly string[] | undefined;
 }
@@ -21,7 +22,7 @@ interface LocalStorage {
   run<T>(value: WorkContext | undefined, code: () => T): T;
 }
 
-/** The parts of the global object that not every engine has. */
+/** Globals that not every engine has. */
 interface ContextGlobals {
   readonly AsyncContext?: { readonly Variable: new () => Storage };
   readonly process?: {
@@ -30,7 +31,7 @@ interface ContextGlobals {
 }
 
 const storage = findStorage(globalThis as ContextGlobals);
-/** Set by the first `run` with a value: before it there is nothing to look for. */
+/** Set by the first `run` with a value; before that `get` needs no lookup. */
 let isUsed = false;
 
 function findStorage({ AsyncContext, process }: ContextGlobals): Storage | undefined {
@@ -42,20 +43,20 @@ function findStorage({ AsyncContext, process }: ContextGlobals): Storage | undef
 }
 
 export const asyncContext = {
-  /** Whether a value outlasts an `await`. */
+  /** Whether a value survives an `await`. */
   followsAwait: storage !== undefined,
 
   get(): WorkContext | undefined {
     return isUsed ? storage?.get() : undefined;
   },
 
-  /** Runs code, and all that follows from it, with a value. */
+  /** Runs code and its continuations with a value. */
   run<T>(value: WorkContext, code: () => T): T {
     isUsed = true;
     return storage === undefined ? code() : storage.run(value, code);
   },
 
-  /** Runs code, and all that follows from it, without one. */
+  /** Runs code and its continuations without a value. */
   clear<T>(code: () => T): T {
     return this.get() === undefined ? code() : (storage as Storage).run(undefined, code);
   },

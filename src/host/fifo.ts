@@ -1,8 +1,10 @@
-/** A queue: lanes, mailboxes, events in hand. A ring that grows, so that what comes and goes one at a time allocates nothing. */
+/**
+ * A queue for lanes, mailboxes and held events: a growing ring buffer, so that a steady flow allocates no memory.
+ */
 
-/** A power of two, as every size of the ring is. */
+/** A power of two, like every size of the ring. */
 const START_SIZE = 16;
-/** Rings up to here are kept when they run empty. */
+/** An empty ring up to this size is kept. */
 const KEPT_SIZE = 1_024;
 
 export class Fifo<T> {
@@ -19,12 +21,12 @@ export class Fifo<T> {
     this.#ring[(this.#first + this.#length++) & (this.#ring.length - 1)] = item;
   }
 
-  /** The oldest, left where it is. */
+  /** The oldest element, without removing it. */
   peek(): T | undefined {
     return this.#length === 0 ? undefined : this.#ring[this.#first];
   }
 
-  /** Takes the oldest. */
+  /** Removes the oldest element. */
   shift(): T | undefined {
     if (this.#length === 0) return undefined;
     const item = this.#ring[this.#first];
@@ -34,7 +36,7 @@ export class Fifo<T> {
     return item;
   }
 
-  /** Takes the newest. */
+  /** Removes the newest element. */
   pop(): T | undefined {
     if (this.#length === 0) return undefined;
     const last = (this.#first + --this.#length) & (this.#ring.length - 1);

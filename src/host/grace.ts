@@ -1,6 +1,6 @@
 /**
- * A time that work under way is given to finish: counted from when it is made, shared by all that is waited for one after the other. It ends
- * no work; who waits goes on without it.
+ * A time limit for work in progress, counted from its creation and shared by all waits. It does not cancel the work;
+ * the waiting code continues without it.
  */
 import { type Host, requireDelay } from "./host.ts";
 
@@ -16,12 +16,12 @@ export class Grace {
     this.#until = host.monotonic() + ms;
   }
 
-  /** What is left of it. */
+  /** The remaining time. */
   get leftMs(): number {
     return Math.max(0, this.#until - this.#host.monotonic());
   }
 
-  /** Waits for work, and no longer than the grace lasts, or `leastMs`; false if it was not over by then. */
+  /** Waits for work at most for the remaining time or `leastMs`; returns false if it did not finish. */
   async outlasts(work: Promise<unknown>, leastMs = 0): Promise<boolean> {
     const { promise: over, resolve } = Promise.withResolvers<boolean>();
     const timer = this.#host.timer(Math.max(this.leftMs, leastMs), () => resolve(false));

@@ -1,10 +1,10 @@
 /**
- * A hook: a function of the user's that is told of something, and takes no part in it. What it throws, or what its promise is rejected with, ends
- * nothing and disturbs nobody; the host is told, which is the last resort. SPEC: H20.
+ * A hook: a user function that is notified without taking part. Its errors and rejections go to the host and have no
+ * other effect. SPEC: H20.
  */
 import type { Host } from "./host.ts";
 
-/** The hook as it may be called from anywhere. */
+/** Wraps the hook so that it never throws. */
 export function guarded<Args extends readonly unknown[]>(
   host: Pick<Host, "report">,
   hook: (...args: Args) => unknown,

@@ -1,15 +1,16 @@
 /**
- * The host: the only door to time, chance and the task queue. Everything else in `src/` takes a `Host` and touches no
- * clock, no random source and no timer of the runtime, so that a whole kernel can be replayed from a seed.
+ * The host: the only source of time, randomness and tasks. All other code in `src/` takes a `Host` and uses no clock,
+ * random source or timer of the runtime, so that a whole kernel can be replayed from a seed.
  *
- * Two hosts exist: `systemHost()` over the runtime's Web APIs, and `simulatedHost(seed)` over virtual time. SPEC: H2-H11, H20.
+ * There are two hosts: `systemHost()` over the runtime's Web APIs, and `simulatedHost(seed)` over virtual time. SPEC:
+ * H2-H11, H20.
  *
- * It deliberately has no interval (re-arm a one-shot timer: an interval piles up behind a slow callback) and no promise
- * that sleeps (a sleep cannot be cancelled; a timer can).
+ * It has no interval (an interval piles up behind a slow callback; re-arm a timer instead) and no sleeping promise (a
+ * sleep cannot be cancelled; a timer can).
  */
 
 import { RANDOM_BYTES_MAX, TIMER_DELAY_MS_MAX } from "../limits.ts";
-import { CodedError } from "../message/coded-error.ts";
+import { MillraceError } from "../message/millrace-error.ts";
 
 export interface Host {
   /** Wall clock, whole milliseconds since 1970. It may step either way: use it for timestamps, never for durations. */
@@ -24,22 +25,25 @@ export interface Host {
    */
   timer(delayMs: number, fire: () => void, options?: TimerOptions): Timer;
 
-  /** Calls `run` in a task of its own. Between two tasks timers and sockets get in. Tasks promise no order. */
+  /** Calls `run` in its own task. Timers and sockets run between two tasks. The order of tasks is not guaranteed. */
   task(run: () => void): void;
 
-  /** Resolves in a task of its own: what a loop awaits to let timers and sockets in, which no settled promise does. */
+  /** Resolves in its own task. A loop awaits it to let timers and sockets run; a settled promise would not. */
   yield(): Promise<void>;
 
   /** Calls `run` after the current callback, before any other task, in the order queued. */
   microtask(run: () => void): void;
 
   /**
-   * The last resort for what went wrong where nobody can be told: a line on the console that begins with `what`; in a simulation the error of
-   * a step.
+   * The last resort for errors that no caller receives: a line on the console that begins with `what`; in a simulation
+   * the error of a step.
    */
   report(error: unknown, what?: string): void;
 
-  /** A UUIDv7. Each is greater than all before it from this host, whatever the clock does. Give the time where it was just read. */
+  /**
+   * A UUIDv7. Each is greater than all earlier ones of this host, even if the clock steps back. Pass the time if just
+   * read.
+   */
   id(nowMs?: number): string;
 
   /** A number in [0, 1). */
@@ -50,40 +54,40 @@ export interface Host {
 }
 
 export interface TimerOptions {
-  /** Whether the process stays alive for this timer. Default true; say false for background polls and renewals. */
+  /** Whether the process stays alive for this timer. Default true; use false for background polls and renewals. */
   readonly keepAlive?: boolean;
 }
 
 export interface Timer {
-  /** True if this call kept the timer from firing; false if it had fired or been cancelled before. */
+  /** True if this call cancelled the timer; false if it had fired or been cancelled before. */
   cancel(): boolean;
 }
 
 export type HostErrorCode =
-  /** A timer's delay is no number of milliseconds between 0 and 100 years. */
+  /** A timer's delay is not a number of milliseconds between 0 and 100 years. */
   | "INVALID_DELAY"
-  /** A number of random bytes is no whole number between 0 and 65,536. */
+  /** A number of random bytes is not a whole number between 0 and 65,536. */
   | "INVALID_LENGTH"
-  /** A seed is no safe integer. */
+  /** A seed is not a safe integer. */
   | "INVALID_SEED"
-  /** A simulated clock was moved by something that is no number, or to before 1970. */
+  /** A simulated clock was moved by a value that is not a number, or to before 1970. */
   | "INVALID_CLOCK"
   /** A simulation was stepped from inside one of its own steps, or by two drivers at once. */
   | "SIMULATION_REENTERED"
   /** A simulation did not become idle within its step limit. */
   | "SIMULATION_OVERRUN"
-  /** A simulation has nothing left to do, and what it was run for has not finished. */
+  /** A simulation has no task or timer left, and its main function has not finished. */
   | "SIMULATION_STUCK"
-  /** Code under simulation reached for the runtime's own clock, timers or random source. */
+  /** Simulated code used the runtime's own clock, timers or random source. */
   | "REAL_TIME_IN_SIMULATION";
 
-/** Misuse of a host. The message says what to do instead. */
-export class HostError extends CodedError<HostErrorCode> {
+/** Misuse of a host. The message has the remedy. */
+export class HostError extends MillraceError<HostErrorCode> {
   override readonly name = "HostError";
 }
 
 export function requireDelay(delayMs: number): void {
-  // Written so that NaN fails it too.
+  // This form also rejects NaN.
   if (typeof delayMs === "number" && delayMs >= 0 && delayMs <= TIMER_DELAY_MS_MAX) return;
   throw new HostError(
     "INVALID_DELAY",

@@ -1,31 +1,33 @@
 /**
- * What a runtime gives us, captured once when this module loads: the only file of `src/` that names the runtime's clock,
- * timers and random source. Capturing matters: a simulation replaces the globals by functions that throw, and the
- * system host, and the simulation's own driver, must go on working. SPEC: H7, H11.
+ * The runtime's clock, timers and random source, captured when this module loads; no other file of `src/` names them.
+ * Capturing is needed because a simulation replaces the globals by functions that throw, while the system host and the
+ * simulation's driver must go on working. SPEC: H7, H11.
  *
- * Only Web APIs are used; `setImmediate` and the `ref`/`unref` of timers are taken where the runtime has them.
+ * Only Web APIs are used; `setImmediate` and `ref`/`unref` of timers are used if the runtime has them.
  */
 
 export interface Platform {
   wallMs(): number;
   monotonicMs(): number;
-  /** At most `TIMER_CHUNK_MS`. It may call a little early, by the monotonic clock. */
+  /** At most `TIMER_CHUNK_MS`. It may fire a little early by the monotonic clock. */
   startTimeout(delayMs: number, wake: () => void): Timeout;
   macrotask(run: () => void): void;
   microtask(run: () => void): void;
   fillRandom(words: Uint32Array<ArrayBuffer>): void;
-  /** For people, where nobody else can be told. */
+  /** Prints an error that no caller receives. */
   complain(what: string, error: unknown): void;
 }
 
 /** A pending `setTimeout`. */
 export interface Timeout {
   stop(): void;
-  /** Whether it keeps the process alive; it does at first. No effect where processes do not end by themselves. */
+  /**
+   * Whether it keeps the process alive; initially true. No effect in runtimes whose processes do not end by themselves.
+   */
   keepAlive(on: boolean): void;
 }
 
-/** The part of the global object that not every runtime has, beside one that all have. */
+/** Globals of which not every runtime has all. */
 interface TaskQueueGlobals {
   queueMicrotask(run: () => void): void;
   setImmediate?: (run: () => void) => unknown;
@@ -47,7 +49,7 @@ const platform: Platform = {
   macrotask: captureMacrotask(),
   microtask: (run) => realQueueMicrotask(run),
   fillRandom: (words) => void realFill.call(realCrypto, words),
-  // Not captured: whoever replaces the console wants to see what is said there.
+  // Not captured, so that a replaced console receives the output.
   complain: (what, error) => globalThis.console.error(`millrace: ${what}:`, error),
 };
 
@@ -71,21 +73,21 @@ function setKeepAlive(token: unknown, on: boolean): void {
 }
 
 /**
- * `setImmediate` where there is one: it keeps the process alive only while something is queued. A MessageChannel with a
- * listener keeps a Node process alive for good, so it is used only where there is no `setImmediate`: in browsers.
+ * `setImmediate` if it exists: it keeps the process alive only while a task is queued. A `MessageChannel` with a
+ * listener keeps a Node process alive for good, so it is used only in browsers.
  */
 function captureMacrotask(): (run: () => void) => void {
   if (realSetImmediate === undefined) return messageChannelMacrotask(new MessageChannel());
   return (run) => void realSetImmediate(run);
 }
 
-/** One message for each task, so that every task is a turn of its own and a thrown error ends only its own task. */
+/** One message for each task, so that every task is its own turn and an error ends only its own task. */
 export function messageChannelMacrotask(channel: MessageChannel): (run: () => void) => void {
   const queue: Array<() => void> = [];
   let head = 0;
   channel.port1.onmessage = () => {
     const run = queue[head++]!;
-    // The array is given back whenever it runs empty, and shortened when a queue that never does has grown a long tail.
+    // The array is reset when it is empty, and compacted when it has a long consumed part.
     if (head === queue.length || head === 1_024) {
       queue.splice(0, head);
       head = 0;

@@ -1,11 +1,11 @@
 /**
- * Chance, as both hosts spend it: a stream of 32-bit words, and what is made of them. SPEC: H10.
+ * Randomness for both hosts: a stream of 32-bit words and values derived from it. SPEC: H10.
  */
 
 import { requireLength } from "./host.ts";
 
 export interface RandomSource {
-  /** A whole number from 0 to 2^32 - 1, all equally likely. */
+  /** A whole number from 0 to 2^32 - 1, uniformly distributed. */
   uint32(): number;
 }
 

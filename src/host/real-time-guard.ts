@@ -1,16 +1,16 @@
 /**
  * Makes the runtime's own clocks, timers and random sources throw while a simulation runs. SPEC: H16.
  *
- * A net, not a wall: it replaces globals, so it does not catch what a module captured before (which is how the hosts
- * themselves and a test runner go on working) or imported by name. `queueMicrotask` stays allowed: promise jobs run
- * first in, first out, so it brings in neither time nor chance. So do `clearTimeout` and `new Date(value)`.
+ * It replaces globals, so it misses functions that a module captured before (as the hosts and a test runner do) or
+ * imported by name. `queueMicrotask` stays allowed: promise jobs run in order, so it adds neither time nor randomness.
+ * So do `clearTimeout` and `new Date(value)`.
  *
- * Globals belong to the whole process: while a guard is held, unrelated code that runs in between meets it too.
+ * Globals belong to the whole process: while a guard is active, unrelated code is affected too.
  */
 
 import { HostError } from "./host.ts";
 
-/** Paths from the global object. What a runtime does not have is skipped. */
+/** Paths from the global object. Missing ones are skipped. */
 const FORBIDDEN_CALLS = [
   "performance.now",
   "Temporal.Now.instant",
@@ -31,9 +31,9 @@ const FORBIDDEN_CALLS = [
 ] as const;
 
 export interface RealTimeGuard {
-  /** The first forbidden call while this guard was held: code under test may have swallowed the error it threw. */
+  /** The first forbidden call while this guard was active: code under test may have caught its error. */
   readonly violation: HostError | undefined;
-  /** Gives the globals back, once every guard is released. */
+  /** Restores the globals when every guard is released. */
   release(): void;
 }
 
@@ -79,8 +79,8 @@ function forbidCall(path: string): Restore[] {
 }
 
 /**
- * `Date.now()`, `new Date()` and `Date()` read the clock; `new Date(value)` does not. The global is replaced and the real
- * `Date` left as it is: a test runner that keeps a reference to it stamps its console lines through it.
+ * `Date.now()`, `new Date()` and `Date()` read the clock; `new Date(value)` does not. Only the global is replaced: a
+ * test runner that keeps a reference to the real `Date` uses it for its console lines.
  */
 function forbidCurrentDate(): Restore {
   const forbiddenNow = (): never => {

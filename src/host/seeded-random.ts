@@ -1,7 +1,7 @@
 /**
- * Chance that is a function of its seed: the small fast counter generator (sfc32), 128 bits of state. SPEC: H12.
+ * Randomness from a seed: the small fast counter generator (sfc32), 128 bits of state. SPEC: H12.
  *
- * Not for secrets: whoever sees a few words can compute the rest.
+ * Not for secrets: a few words reveal the rest.
  */
 
 import { HostError } from "./host.ts";
@@ -16,7 +16,7 @@ export class SeededRandom implements RandomSource {
   #counter = 1;
   #drawn = 0;
 
-  /** One seed has many streams, so that what draws on one of them does not move what draws on another. */
+  /** One seed has many independent streams. */
   constructor(seed: number, stream = 0) {
     if (!Number.isSafeInteger(seed)) {
       throw new HostError(
@@ -30,7 +30,7 @@ export class SeededRandom implements RandomSource {
     for (let round = 0; round < WARM_UP_ROUNDS; round++) this.#next();
   }
 
-  /** Words drawn so far: two runs that agree in it have made the same number of choices. */
+  /** Words drawn so far: two runs with the same number have made the same number of choices. */
   get drawn(): number {
     return this.#drawn;
   }

@@ -1,9 +1,9 @@
 /**
- * One simulated run from start to end: a fresh host, and the runtime's own time and chance forbidden meanwhile. SPEC: H16.
+ * One simulated run: a fresh host, with the runtime's own time and randomness forbidden meanwhile. SPEC: H16.
  *
  *     const { value, traceHash } = await simulate(7, (host) => host.run(() => program(host)));
  *
- * `drive` stands outside the simulated program: it starts things and calls `step`, `advance`, `runUntilIdle` or `run`.
+ * `drive` is outside of the simulated program: it calls `step`, `advance`, `runUntilIdle` or `run`.
  */
 
 import { forbidRealTime } from "./real-time-guard.ts";
@@ -14,7 +14,7 @@ export interface Simulated<T> {
   readonly traceHash: string;
 }
 
-/** Rejects with what `drive` threw, or with the first forbidden call even if the code that made it swallowed the error. */
+/** Rejects with the error of `drive`, or with the first forbidden call even if the calling code caught the error. */
 export async function simulate<T>(seed: number, drive: (host: SimulatedHost) => T | Promise<T>): Promise<Simulated<T>> {
   const host = simulatedHost(seed);
   const guard = forbidRealTime();

@@ -1,17 +1,17 @@
 /**
- * A host whose time is virtual and whose choices come from a seed: a run is a function of its seed. SPEC: H12-H17.
+ * A host with virtual time and seeded choices: a run is a function of its seed. SPEC: H12-H17.
  *
- * A *step* runs one callback: one of the ready tasks or the first due timer, chosen by the seed. When nothing is ready,
- * virtual time jumps to the earliest deadline. After each callback the step waits for one real task of the runtime, which
- * lets every promise chain run out; promise jobs are first in, first out, so they need no seed.
+ * A *step* runs one callback: a ready task or the first due timer, chosen by the seed. If none is ready, virtual time
+ * jumps to the earliest deadline. After each callback the step waits for one real task of the runtime, so that every
+ * promise chain finishes; promise jobs run in order and need no seed.
  *
  *     step()            one callback, moving time if it must
- *     advance(ms)       everything that is due within `ms`; `advance(0)` settles what is ready now
+ *     advance(ms)       runs all callbacks due within `ms`; `advance(0)` runs those ready now
  *     runUntilIdle()    until no task and no keep-alive timer is left: where a real process would end
  *     run(main)         until `main` has finished
  *
- * Only code that gets everything through this host is replayed. It does not catch a real socket, file or worker, and it
- * does not forbid the runtime's own clock: `simulate()` does that.
+ * Only code that uses this host is replayed. Real sockets, files and workers are not, and the runtime's own clock is
+ * forbidden only by `simulate()`.
  */
 
 import { SIMULATION_STEPS_MAX, TIMER_DELAY_MS_MAX } from "../limits.ts";
@@ -24,11 +24,11 @@ import { TimerHeap } from "./timer-heap.ts";
 import { TraceHash } from "./trace-hash.ts";
 import { UuidV7Minter } from "./uuid-v7.ts";
 
-/** Midnight UTC, 1 January 2026: where the wall clock of every simulation starts. */
+/** Midnight UTC, 1 January 2026: the wall clock at the start of every simulation. */
 export const SIMULATION_START_MS = 1_767_225_600_000;
 
 export interface DriveOptions {
-  /** More steps than this are a livelock. */
+  /** More steps than this count as a livelock. */
   readonly maxSteps?: number;
 }
 
@@ -37,7 +37,7 @@ interface ReadyTask {
   readonly run: () => void;
 }
 
-/** One callback, taken from its queue and about to run. */
+/** A callback taken from its queue, about to run. */
 interface Step {
   readonly kind: "task" | "timer";
   readonly ordinal: number;
@@ -58,16 +58,16 @@ export class SimulatedHost implements Host {
   /** Wall clock minus monotonic clock; `stepClock` changes it. */
   #wallOffsetMs = SIMULATION_START_MS;
 
-  /** Tasks that may run now. The seed picks among them, so their places in the array mean nothing. */
+  /** Ready tasks. The seed picks among them, so their order in the array is arbitrary. */
   readonly #tasks: ReadyTask[] = [];
   #nextTaskOrdinal = 0;
   readonly #timers = new TimerHeap();
 
-  /** What callbacks threw during the step that is running; the step rethrows it. */
+  /** Errors of callbacks during the current step; the step rethrows them. */
   #thrown: unknown[] = [];
   #driving = false;
 
-  /** Two streams, so that code which draws one number more does not run in another order. */
+  /** Two streams, so that an additional random number does not change the order of tasks. */
   readonly #order: SeededRandom;
   readonly #chance: SeededRandom;
   readonly #ids: UuidV7Minter;
@@ -124,12 +124,14 @@ export class SimulatedHost implements Host {
     return randomBytes(this.#chance, length);
   }
 
-  /** Runs one callback. False if there was none. Rejects with what the callback, or a microtask after it, threw. */
+  /** Runs one callback; false if there was none. Rejects with an error of the callback or of a microtask after it. */
   step(): Promise<boolean> {
     return this.#drive(() => this.#stepOnce(Number.POSITIVE_INFINITY));
   }
 
-  /** Lets `durationMs` pass, running all that falls due, and ends exactly that much later (or more, see `elapse`). */
+  /**
+   * Advances time by `durationMs`, runs all callbacks that become due, and ends exactly then (or later, see `elapse`).
+   */
   advance(durationMs: number, options?: DriveOptions): Promise<void> {
     requireDuration(durationMs);
     return this.#drive(async () => {
@@ -139,14 +141,14 @@ export class SimulatedHost implements Host {
     });
   }
 
-  /** Runs until no task and no keep-alive timer is left, moving time as far as that takes. */
+  /** Runs until no task and no keep-alive timer is left, advancing time as needed. */
   runUntilIdle(options?: DriveOptions): Promise<void> {
     return this.#drive(() =>
       this.#repeat(() => (this.idle ? false : this.#stepOnce(Number.POSITIVE_INFINITY)), "runUntilIdle()", options),
     );
   }
 
-  /** Runs `main` inside the simulation until it has finished, and gives back what it gave. */
+  /** Runs `main` inside the simulation until it has finished, and returns its result. */
   async run<T>(main: () => Promise<T>, options?: DriveOptions): Promise<T> {
     let finished = false;
     const settle = () => {
@@ -164,13 +166,13 @@ export class SimulatedHost implements Host {
     );
   }
 
-  /** The running callback took this long: the clocks move, and nothing fires until it returns. */
+  /** The running callback took this long: the clocks advance, and no callback runs until it returns. */
   elapse(durationMs: number): void {
     requireDuration(durationMs);
     this.#monotonicMs += durationMs;
   }
 
-  /** The wall clock jumps, either way; the monotonic clock and with it every timer goes on as if nothing happened. */
+  /** The wall clock jumps in either direction; the monotonic clock and all timers are unaffected. */
   stepClock(deltaMs: number): void {
     if (!Number.isFinite(deltaMs) || this.now() + deltaMs < 0) {
       throw new HostError(
@@ -182,17 +184,17 @@ export class SimulatedHost implements Host {
     this.note(`clock ${deltaMs}`);
   }
 
-  /** Folds something that the run did or saw into its trace. */
+  /** Adds a text to the trace of the run. */
   note(text: string): void {
     this.#trace.text(text);
   }
 
-  /** Equal for two runs of one seed, or something in them did not come through this host. */
+  /** Equal for two runs of one seed, unless they used a source outside of this host. */
   traceHash(): string {
     return this.#trace.digest();
   }
 
-  /** True where a real process would end by itself. */
+  /** True when a real process would end by itself. */
   get idle(): boolean {
     return this.#tasks.length === 0 && this.#timers.keepAliveCount === 0;
   }
@@ -205,7 +207,7 @@ export class SimulatedHost implements Host {
     return this.#timers.size;
   }
 
-  /** Throws if the host contradicts itself. */
+  /** Throws if the host is inconsistent. */
   checkInvariants(): void {
     this.#timers.checkInvariants();
     const ordinals = new Set(this.#tasks.map((task) => task.ordinal));
@@ -214,7 +216,7 @@ export class SimulatedHost implements Host {
     if (!(this.now() >= 0)) throw new Error(`Simulated host: wall clock at ${this.now()}`);
   }
 
-  /** Keeps drivers apart, and lets promise chains that started outside a step run out before the first choice. */
+  /** Prevents concurrent drivers, and lets earlier promise chains finish before the first choice. */
   async #drive<T>(body: () => Promise<T>): Promise<T> {
     if (this.#driving) {
       throw new HostError(
@@ -254,7 +256,7 @@ export class SimulatedHost implements Host {
     return true;
   }
 
-  /** Chooses what runs next and takes it out of its queue. */
+  /** Chooses the next callback and removes it from its queue. */
   #take(untilMs: number): Step | undefined {
     const first = this.#timers.peek();
     const timerIsDue = first !== undefined && first.deadlineMs <= this.#monotonicMs;
@@ -274,7 +276,7 @@ export class SimulatedHost implements Host {
     return { kind: "task", ordinal, run };
   }
 
-  /** What a callback throws ends the step, not the host: it is kept here until the step has run out. */
+  /** An error of a callback is collected until the end of the step. */
   #call(run: () => void): void {
     try {
       asyncContext.clear(run);
@@ -283,7 +285,7 @@ export class SimulatedHost implements Host {
     }
   }
 
-  /** Waits for one real task, before which the runtime empties its microtask queue, however long it grows. */
+  /** Waits for one real task, before which the runtime empties its microtask queue. */
   async #drain(): Promise<void> {
     await new Promise<void>((resolve) => realTask(resolve));
     if (this.#thrown.length === 0) return;

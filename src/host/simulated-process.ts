@@ -1,12 +1,12 @@
 /**
- * One of several processes in a simulated world: a host of its own that shares virtual time and the seed with the others,
- * and that can be killed, paused and given a wrong clock. SPEC: H18.
+ * One of several processes in a simulation: a separate host that shares virtual time and seed with the others, and can
+ * be killed, paused and given a wrong clock. SPEC: H18.
  *
  *     running --pause--> paused --resume--> running        running or paused --kill--> killed, for good
  *
- * A paused process is one that was stopped by the system or sat in a long collection: what fell due meanwhile runs when it
- * resumes. A killed one runs nothing any more. Both hold for what comes through this host; a promise chain that is already
- * under way goes on until it next waits for the host.
+ * A paused process was stopped by the system or by a long garbage collection: callbacks that became due run when it
+ * resumes. A killed one runs no further callback. A promise chain in progress continues until it next waits for the
+ * host.
  */
 
 import { type Host, HostError, requireDelay, type Timer, type TimerOptions } from "./host.ts";
@@ -20,7 +20,7 @@ export type ProcessStatus = "running" | "paused" | "killed";
 interface ProcessTimer {
   readonly fire: () => void;
   readonly options: TimerOptions | undefined;
-  /** Its timer in the world; one that has fired while the process was paused. */
+  /** Its timer in the simulation; undefined after it fired. */
   armed: Timer | undefined;
 }
 
@@ -33,14 +33,14 @@ export class SimulatedProcess implements Host {
   readonly #chance: SeededRandom;
   readonly #ids: UuidV7Minter;
   #status: ProcessStatus = "running";
-  /** This process's wall clock minus the world's. */
+  /** This process's wall clock minus that of the simulation. */
   #skewMs = 0;
 
-  /** Timers set and neither fired nor cancelled. */
+  /** Timers that have neither fired nor been cancelled. */
   readonly #timers = new Set<ProcessTimer>();
-  /** Timers that fell due during a pause, in that order. Some may have been cancelled since. */
+  /** Timers that became due during a pause, in order. Some may have been cancelled since. */
   #dueTimers: ProcessTimer[] = [];
-  /** Tasks and microtasks that were reached during a pause. */
+  /** Tasks and microtasks reached during a pause. */
   #heldTasks: Array<() => void> = [];
 
   constructor(world: SimulatedHost) {
@@ -101,7 +101,7 @@ export class SimulatedProcess implements Host {
     return randomBytes(this.#chance, length);
   }
 
-  /** This process's wall clock jumps, and no other's. */
+  /** Only this process's wall clock jumps. */
   stepClock(deltaMs: number): void {
     if (!Number.isFinite(deltaMs)) {
       throw new HostError("INVALID_CLOCK", `A wall clock can step by a finite number of ms, not by ${deltaMs}.`);
@@ -122,7 +122,7 @@ export class SimulatedProcess implements Host {
     this.#heldTasks = [];
     this.#dueTimers = [];
     for (const run of tasks) this.task(run);
-    // Set again in the order they fell due, which equal deadlines keep.
+    // Armed again in the order they became due; equal deadlines keep it.
     for (const timer of timers) if (this.#timers.has(timer)) this.#arm(timer, 0);
   }
 

@@ -1,8 +1,8 @@
 /**
  * The host of a real process: the runtime's clocks, timers, task queue and random source. SPEC: H2-H11.
  *
- * An error thrown by a timer, task or microtask is caught nowhere: it reaches the runtime as an uncaught error, and what
- * else was queued still runs.
+ * Errors of a timer, task or microtask are not caught: they reach the runtime as uncaught errors, and other queued
+ * callbacks still run.
  */
 
 import { asyncContext } from "./async-context.ts";
@@ -14,7 +14,7 @@ import { UuidV7Minter } from "./uuid-v7.ts";
 
 const POOL_WORDS = 2_048;
 
-/** `platform` is for tests of the host itself, which need a runtime whose clock they can move. */
+/** `platform` is for tests of the host itself, which need a movable clock. */
 export function systemHost(platform: Platform = webPlatform()): Host {
   return new SystemHost(platform);
 }
@@ -76,11 +76,11 @@ class SystemHost implements Host {
   }
 }
 
-/** Cryptographic words, drawn from the runtime by the block: a block takes 3 us, of 256 words or of these. */
+/** Cryptographic random words, drawn in blocks: a block takes 3 us, for 256 words as for this size. */
 class RandomPool implements RandomSource {
   readonly #platform: Platform;
   readonly #words = new Uint32Array(POOL_WORDS);
-  /** Words before it are spent, and overwritten by zero so that what was handed out cannot be read here later. */
+  /** Words before it are used up and overwritten by zero, so that they cannot be read later. */
   #next = POOL_WORDS;
 
   constructor(platform: Platform) {

@@ -3,11 +3,11 @@
  *
  *     idle --set--> waiting --setTimeout calls--> (due? fire one) --more due--> turning --task--> (fire one) ...
  *      ^               ^ |                              |                          |
- *      |               +-+ not due yet: wait again      +------ nothing left ------+--> idle
+ *      |               +-+ not due yet: wait again      +------ none left ---------+--> idle
  *
- * One `setTimeout` and not one for each timer, because runtimes round, may call a little early, and take no delay above
- * 2^31 - 1 ms: with the deadlines in one heap, order holds, nothing fires early, and a long wait is a chain of short
- * ones. Each due timer gets a task of its own, so that its microtasks, and sockets, come before the next.
+ * Runtimes round delays, may fire a little early, and accept no delay above 2^31 - 1 ms. With all deadlines in one
+ * heap, order holds, no timer fires early, and a long wait is a chain of short ones. Each due timer gets its own task,
+ * so that its microtasks and sockets come before the next.
  */
 
 import { TIMER_CHUNK_MS } from "../limits.ts";
@@ -17,7 +17,7 @@ import { type TimerEntry, TimerHeap } from "./timer-heap.ts";
 
 type Wake =
   | { readonly kind: "idle" }
-  /** `timeout` will call at about `atMs`, which is at or before the earliest deadline. */
+  /** `timeout` fires at about `atMs`, which is at or before the earliest deadline. */
   | { readonly kind: "waiting"; readonly timeout: Timeout; readonly atMs: number; keepsAlive: boolean }
   /** A task is queued that looks for due timers. */
   | { readonly kind: "turning" };
@@ -46,7 +46,7 @@ export class SystemTimers {
     return removed;
   }
 
-  /** Makes `#wake` fit the heap. A wake-up that has become too early stays: moving it costs more than it does. */
+  /** Updates `#wake` to the heap. A wake-up that is now too early stays: moving it costs more. */
   #arm(): void {
     if (this.#wake.kind === "turning") return;
     const first = this.#heap.peek();
@@ -89,7 +89,7 @@ export class SystemTimers {
     const first = this.#heap.peek();
     const due = first !== undefined && first.deadlineMs <= this.#platform.monotonicMs();
     if (due) this.#heap.remove(first);
-    // Armed before the callback runs, so that a callback that throws stops no other timer.
+    // Armed before the callback runs, so that an error in it stops no other timer.
     this.#arm();
     if (due) first.fire();
   }

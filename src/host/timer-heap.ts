@@ -1,18 +1,18 @@
 /**
- * Timers by deadline, equal deadlines by the order they were set: a binary heap in an array. SPEC: H5, H6.
+ * Timers ordered by deadline, then by insertion: a binary heap in an array. SPEC: H5, H6.
  *
- * Each entry knows its own position, so a cancelled timer leaves the heap at once, in O(log n). Most timers of a kernel
- * are time-outs that get cancelled; with lazy removal they would stay in memory until their far deadline.
+ * Each entry knows its position, so a cancelled timer leaves at once in O(log n). Most timers of a kernel are timeouts
+ * that get cancelled; with lazy removal they would stay in memory until their deadline.
  */
 
 export interface TimerEntry {
   /** On the monotonic clock of the host that owns the heap. */
   readonly deadlineMs: number;
-  /** Counts up with every entry added: breaks ties. */
+  /** Increases with every entry: breaks ties. */
   readonly ordinal: number;
   readonly keepAlive: boolean;
   readonly fire: () => void;
-  /** Its index in the heap's array, or -1 once it has left. */
+  /** Its index in the heap's array; -1 after removal. */
   position: number;
 }
 
@@ -31,7 +31,7 @@ export class TimerHeap {
     return this.#keepAliveCount;
   }
 
-  /** The entry due first, which stays. */
+  /** The entry with the earliest deadline, without removing it. */
   peek(): TimerEntry | undefined {
     return this.#entries[0];
   }
@@ -44,7 +44,7 @@ export class TimerHeap {
     return entry;
   }
 
-  /** False if the entry has left before. */
+  /** False if the entry was removed before. */
   remove(entry: TimerEntry): boolean {
     const hole = entry.position;
     if (hole < 0) return false;
@@ -58,7 +58,7 @@ export class TimerHeap {
     return true;
   }
 
-  /** Throws if the structure contradicts itself. */
+  /** Throws if the structure is inconsistent. */
   checkInvariants(): void {
     let keepAliveCount = 0;
     for (const [index, entry] of this.#entries.entries()) {

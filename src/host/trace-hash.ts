@@ -1,7 +1,7 @@
 /**
- * A running 64-bit hash of everything a simulated run did, to compare two runs of one seed. SPEC: H12.
+ * A running 64-bit hash of the steps of a simulated run, to compare two runs of one seed. SPEC: H12.
  *
- * It tells runs apart that differ by accident; it does not resist anybody who wants two runs to look the same.
+ * It detects accidental differences and is not cryptographic.
  */
 
 const scratch = new Float64Array(1);
@@ -17,13 +17,13 @@ export class TraceHash {
     this.#word(scratchWords[1]!);
   }
 
-  /** Its length goes in first, so that "a" then "bc" differs from "ab" then "c". */
+  /** The length comes first, so that "a" then "bc" differs from "ab" then "c". */
   text(value: string): void {
     this.#word(value.length);
     for (let index = 0; index < value.length; index++) this.#word(value.charCodeAt(index));
   }
 
-  /** 16 hexadecimal digits. More may be folded in afterwards. */
+  /** 16 hexadecimal digits. More data may be added afterwards. */
   digest(): string {
     const left = finish(this.#left ^ (this.#right >>> 7));
     const right = finish(this.#right ^ left);

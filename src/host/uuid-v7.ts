@@ -4,10 +4,10 @@
  *     tttttttt-tttt-7ccc-Vccc-cccc rrrrrrrr       t  48 bits: wall milliseconds
  *                   \high/ \--low--/               7  version, V  variant (binary 10) and the first 2 bits of low
  *                                                  c  42 bits: counter, `high` 12 bits and `low` 30 bits
- *                                                  r  32 bits: fresh chance in every id
+ *                                                  r  32 bits: new random bits in every id
  *
- * A new millisecond starts the counter at random. Within a millisecond, and while the clock stands before the last id's,
- * the counter goes up by one and the time field stays. A full counter borrows the next millisecond.
+ * A new millisecond starts the counter at random. Within a millisecond, and while the clock is behind the last id's
+ * time, the counter increases by one and the time field stays. A full counter borrows the next millisecond.
  */
 
 import type { RandomSource } from "./random-source.ts";
@@ -27,7 +27,7 @@ export class UuidV7Minter {
   /** The counter of the last id. With `#ms` above it, it never decreases. */
   #high = 0;
   #low = 0;
-  /** Everything before the last 16 bits of the counter, as text: most ids share it with the one before. */
+  /** The text before the last 16 bits of the counter, which consecutive ids mostly share. */
   #prefix = "";
 
   constructor(now: () => number, random: RandomSource) {
@@ -35,7 +35,7 @@ export class UuidV7Minter {
     this.#random = random;
   }
 
-  /** `now` is for whoever has just read the same clock. */
+  /** Pass `now` if the same clock was just read. */
   mint(now: number = this.#now()): string {
     if (now > this.#ms) this.#startAt(now);
     else this.#increment();
@@ -64,7 +64,8 @@ export class UuidV7Minter {
   #writePrefix(): void {
     // The field has 48 bits, and bitwise operators see only 32.
     const time = [hex4(this.#ms / 0x1_0000_0000) + hex4(this.#ms / 0x1_0000), hex4(this.#ms % 0x1_0000)];
-    // Joined, it is a text in one piece. Added up it would be a tree, which whoever first looks at an id walks: a quarter of that time.
+    // `join` creates a flat string. Concatenation would create a rope that the first reader flattens: a quarter of the
+    // time.
     this.#prefix = [...time, hex4(0x7000 | this.#high), hex4(0x8000 | (this.#low >>> 16)), ""].join("-");
   }
 }

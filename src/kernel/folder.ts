@@ -4,16 +4,21 @@
  * Whether a place takes anything is only known by trying, because there are systems of files (`/proc`, a disk mounted to be read, a quota)
  * where permissions say yes. What is tried with is removed again.
  */
+
 import { mkdtempSync, rmdirSync, statSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
+import { MillraceError } from "../message/millrace-error.ts";
 import { makeDirectory } from "../store/sqlite/database-file.ts";
 
 const TRIAL = ".millrace-trial-";
 
 /** Nothing can be written there; the message says why, and what to do. */
-export class FolderError extends Error {
+export class FolderError extends MillraceError<"FOLDER_UNUSABLE"> {
   override readonly name = "FolderError";
-  readonly code = "FOLDER_UNUSABLE";
+
+  constructor(message: string, options?: ErrorOptions) {
+    super("FOLDER_UNUSABLE", message, options);
+  }
 }
 
 /** Makes a folder, or takes the one that is there, if it can be written to. `advice` says what to do where not. */

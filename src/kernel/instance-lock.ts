@@ -8,12 +8,16 @@ import { chmodSync, existsSync, readFileSync, rmSync, writeFileSync } from "node
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { thrownText } from "../message/error-data.ts";
+import { MillraceError } from "../message/millrace-error.ts";
 import type { DataDirectory } from "./data-directory.ts";
 import { FolderError } from "./folder.ts";
 
-export class KernelRunningError extends Error {
+export class KernelRunningError extends MillraceError<"KERNEL_RUNNING"> {
   override readonly name = "KernelRunningError";
-  readonly code = "KERNEL_RUNNING";
+
+  constructor(message: string, options?: ErrorOptions) {
+    super("KERNEL_RUNNING", message, options);
+  }
 }
 
 export class InstanceLock implements Disposable {

@@ -7,13 +7,18 @@
  * ```
  * SPEC: K23, K52. What is opened and closed meanwhile is `kernel.ts`'s business.
  */
+
 import type { Host, Timer } from "../host/host.ts";
 import { TIMER_CHUNK_MS } from "../limits.ts";
+import { MillraceError } from "../message/millrace-error.ts";
 
 /** It was asked to close while it booted: by a timer, an extension, whoever sends `Syscall.Shutdown`. */
-export class KernelClosedError extends Error {
+export class KernelClosedError extends MillraceError<"KERNEL_CLOSED"> {
   override readonly name = "KernelClosedError";
-  readonly code = "KERNEL_CLOSED";
+
+  constructor(message: string, options?: ErrorOptions) {
+    super("KERNEL_CLOSED", message, options);
+  }
 }
 
 export class KernelLife {

@@ -8,6 +8,7 @@
  *
  * The data directory is not set by file: every verb of the command must find it without running anybody's code.
  */
+
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
@@ -15,6 +16,7 @@ import { LOG_LEVELS, type LogLevel } from "../extensions/logger.ts";
 import { fileProblemText, wholeNumberText, YamlFile, type YamlValue } from "../extensions/yaml-file.ts";
 import { PAYLOAD_BYTES_MAX, RECEIPTS_KEEP_MS_MIN, TIMER_DELAY_MS_MAX } from "../limits.ts";
 import { thrownText } from "../message/error-data.ts";
+import { MillraceError } from "../message/millrace-error.ts";
 import { notKnown } from "../message/near-word.ts";
 import { show } from "../message/problem.ts";
 import { DEFAULT_DIRECTORY } from "./data-directory.ts";
@@ -123,13 +125,12 @@ export interface SettingSources {
   readonly code?: Partial<Record<SettingName, Value | undefined>>;
 }
 
-export class SettingsError extends Error {
+export class SettingsError extends MillraceError<"SETTINGS_INVALID"> {
   override readonly name = "SettingsError";
-  readonly code = "SETTINGS_INVALID";
   readonly problems: readonly string[];
 
   constructor(problems: readonly string[]) {
-    super(problems.join("; "));
+    super("SETTINGS_INVALID", problems.join("; "));
     this.problems = problems;
   }
 }

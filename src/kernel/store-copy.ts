@@ -2,19 +2,24 @@
  * Copies of a store file: `millrace backup` and `millrace restore`. The engine writes the copy from one moment of the file (`VACUUM INTO`), while a kernel may
  * run on it; commits that are still in its log are in the copy. Every copy is verified before it gets its name. SPEC: K65-K67.
  */
+
 import { chmodSync, closeSync, existsSync, fsyncSync, openSync, renameSync, rmSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import type { Host } from "../host/host.ts";
+import { MillraceError } from "../message/millrace-error.ts";
 import type { VerifyReport } from "../store/journal.ts";
 import type { DataDirectory } from "./data-directory.ts";
 import { makeDataDirectory } from "./data-directory.ts";
 import { InstanceLock } from "./instance-lock.ts";
 import { openStoreForReading } from "./open-store.ts";
 
-export class StoreCopyError extends Error {
+export class StoreCopyError extends MillraceError<"STORE_COPY"> {
   override readonly name = "StoreCopyError";
-  readonly code = "STORE_COPY";
+
+  constructor(message: string, options?: ErrorOptions) {
+    super("STORE_COPY", message, options);
+  }
 }
 
 /** A copy of a store file under a name that is not taken. */

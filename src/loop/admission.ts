@@ -3,6 +3,7 @@
  * (422). SPEC: L8, F9, N19.
  */
 import type { Message } from "../message/envelope.ts";
+import type { ErrorExtras } from "../message/error-data.ts";
 import { kernelEventProblem } from "../message/kernel-event.ts";
 import { isWithin, labelOfMessage } from "../store/label.ts";
 import type { Capability } from "./capability.ts";
@@ -13,6 +14,7 @@ import type { SupervisedActor } from "./supervised-actor.ts";
 export interface Refusal {
   readonly code: 403 | 422;
   readonly reason: string;
+  readonly extras?: ErrorExtras;
 }
 
 export function refusalOf({ message, origin }: Sent, { name, capability }: SupervisedActor): Refusal | undefined {
@@ -29,7 +31,7 @@ export function refusalOf({ message, origin }: Sent, { name, capability }: Super
   if (!mayKnow(capability, message))
     return { code: 403, reason: `${message.type} was made of what is above the clearance of ${name}` };
   const problem = schemaProblem(capability.inbound, message);
-  return problem === undefined ? undefined : { code: 422, reason: problem };
+  return problem && { code: 422, reason: problem.text, extras: { data: problem.data } };
 }
 
 /** Why an event of a client is not published; undefined where it is. Actors publish only the types that they declare. */

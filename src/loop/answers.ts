@@ -5,7 +5,13 @@
 import type { HandlingRing } from "../bus/handling-ring.ts";
 import type { Host } from "../host/host.ts";
 import type { Message, Refused } from "../message/envelope.ts";
-import { type ErrorData, errorData, type SystemErrorCode, thrownText } from "../message/error-data.ts";
+import {
+  type ErrorData,
+  type ErrorExtras,
+  errorData,
+  type SystemErrorCode,
+  thrownText,
+} from "../message/error-data.ts";
 import { error } from "../message/lineage.ts";
 import type { Connection, Origin, Sent } from "./inbound.ts";
 import type { Lanes } from "./lanes.ts";
@@ -37,10 +43,10 @@ export class Answers {
    * Says why a message was not accepted. The sender of a request and the client that sent an event get an error; the pending
    * table is not touched.
    */
-  refuse({ message, origin }: Sent, code: SystemErrorCode, reason: string): void {
-    const { host, observations } = this.#parts;
+  refuse({ message, origin }: Sent, code: SystemErrorCode, reason: string, extras?: ErrorExtras): void {
+    const { host, lanes, observations } = this.#parts;
     const { kind, type } = message;
-    const told = error(host, message, errorData(code, reason));
+    const told = error(host, message, errorData(code, reason, code === 503 && lanes.isClosed ? DRAINING : extras));
     // The mark tells a refusal from a handler's own answer: the request may be sent again.
     const refusal = { ...told, metadata: { ...told.metadata, refused: true } };
     if (kind === "command" || kind === "query") this.deliver(origin, refusal);
@@ -152,6 +158,8 @@ export class Answers {
     this.#parts.observations.tell("Sys.OrphanOutcome", told, { metadata });
   }
 }
+
+const DRAINING: ErrorExtras = { reason: "DRAINING" };
 
 function outcomeText({ kind, data }: Answer): string {
   if (kind === "reply") return "replied";

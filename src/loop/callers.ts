@@ -7,7 +7,7 @@
  */
 import type { Host } from "../host/host.ts";
 import { checkEnvelope, type Message } from "../message/envelope.ts";
-import { type ErrorData, Failure, failureOf } from "../message/error-data.ts";
+import { type ErrorData, Failure, failureFrom } from "../message/error-data.ts";
 import { findImpurity, type Json, type JsonObject, VALUE_LIMITS } from "../message/json.ts";
 import { type Clone, cloneData, copyFlat } from "../message/json-copy.ts";
 import { command, type Lineage, query } from "../message/lineage.ts";
@@ -92,6 +92,6 @@ class Caller {
 
   answer(answer: Message): void {
     if (answer.kind === "reply") return this.#resolve(answer.data);
-    this.#reject(failureOf(answer.data as ErrorData));
+    this.#reject(failureFrom(answer.data as ErrorData));
   }
 }

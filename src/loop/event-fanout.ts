@@ -52,7 +52,7 @@ export class EventFanout {
           continue;
         }
         const options = this.#options(deliveries, name, true);
-        const problemOf = (message: Message) => schemaProblem(outbound, message);
+        const problemOf = (message: Message) => schemaProblem(outbound, message)?.text;
         journal.subscribeWork({ type, subscriber: name, space, clearance, problemOf, ...options }, deliver);
       }
     }

@@ -18,7 +18,7 @@ import type { Host } from "../host/host.ts";
 import { COMMANDS_KEPT_MAX } from "../limits.ts";
 import type { Message } from "../message/envelope.ts";
 import { equal } from "../message/equality.ts";
-import { type ErrorData, errorData, Failure, failureOf, thrownText } from "../message/error-data.ts";
+import { type ErrorData, errorData, Failure, failureFrom, thrownText } from "../message/error-data.ts";
 import { error, reply } from "../message/lineage.ts";
 import type { Settlement } from "../store/journal.ts";
 import type { HandlerFailure } from "../work/handler-options.ts";
@@ -100,7 +100,7 @@ class KeptCommand implements Kept {
     if (answer.kind === "reply") return this.#end.resolve();
     if (this.isSettled) return this.#end.reject(new Settled());
     const data = answer.data as ErrorData;
-    const failure = failureOf(data);
+    const failure = failureFrom(data);
     // A requester was told, and may ask again: the command must not be handled a second time without it.
     if (requester.kind === "nobody") this.#end.reject(failure);
     else if (isRefusalCode(data.code)) this.#end.reject(new Concluded({ outcome: "refused", reason: data.message }));
@@ -320,13 +320,14 @@ export class KeptCommands {
     const failure: HandlerFailure = { kind: "died", message: INTERRUPTED, attempts: delivery.attempt - 1 };
     const { problem, isSettled } = await this.#failed(message, failure, delivery);
     const reason = problem === undefined ? INTERRUPTED : `${INTERRUPTED}; ${problem}`;
-    if (entry === undefined || entry.isOver) throw isSettled ? new Settled() : new Failure(500, reason);
+    if (entry === undefined || entry.isOver)
+      throw isSettled ? new Settled() : new Failure(500, reason, { reason: "INTERRUPTED" });
     const kept = entry.kept as KeptCommand;
     this.#releaseRelay(entry);
     kept.state = "posted";
     kept.isSettled = isSettled;
     const { end } = kept;
-    answers.resolve(entry.id, error(host, entry, errorData(500, reason)));
+    answers.resolve(entry.id, error(host, entry, errorData(500, reason, { reason: "INTERRUPTED" })));
     return end;
   }
 
@@ -352,7 +353,7 @@ export class KeptCommands {
     const { pending } = this.#parts;
     const inbound = { message: copyMessage(message), origin: NOBODY };
     const refusal = refusalOf(inbound, actor);
-    if (refusal) throw new Failure(refusal.code, refusal.reason);
+    if (refusal) throw new Failure(refusal.code, refusal.reason, refusal.extras);
     return pending.insert(inbound.message, NOBODY, actor, new KeptCommand(inbound.message, NOBODY, this.#postponed));
   }
 

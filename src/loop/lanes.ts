@@ -55,6 +55,11 @@ export class Lanes {
     return undefined;
   }
 
+  /** The loop shuts down and takes no messages. */
+  get isClosed(): boolean {
+    return this.#isClosed;
+  }
+
   #refusal(inbound: Inbound, lane: LaneName): string | undefined {
     if (this.#isClosed) return "the kernel is shutting down";
     if (this.#lane(lane).length < this.#max || this.#isAwaited(inbound)) return undefined;

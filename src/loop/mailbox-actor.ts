@@ -8,7 +8,7 @@ import type { Host, Timer } from "../host/host.ts";
 import { DISPATCH_BURST_MS, MAILBOX_BURST_MAX } from "../limits.ts";
 import type { Message } from "../message/envelope.ts";
 import { causationOf } from "../message/envelope.ts";
-import { type ErrorData, errorText, Failure, failureOf, fromError } from "../message/error-data.ts";
+import { type ErrorData, errorText, Failure, failureFrom, fromError } from "../message/error-data.ts";
 import type { Json } from "../message/json.ts";
 import { causedBy, command, error, event, type Lineage, query, reply } from "../message/lineage.ts";
 import { withClearance } from "../store/clearance.ts";
@@ -256,7 +256,7 @@ export class MailboxActor implements CapabilityActor {
     this.#asked.delete(id);
     if (!asked) return true;
     if (message.kind === "reply") asked.resolve(message.data);
-    else asked.reject(failureOf(message.data as ErrorData));
+    else asked.reject(failureFrom(message.data as ErrorData));
     return true;
   }
 

@@ -62,7 +62,7 @@ export function memoryCapability(space: Space, clearance?: readonly string[]): C
 
 interface Memory {
   readonly space: Space;
-  readonly count: Cell<Count>;
+  readonly count: Cell<Count | undefined>;
 }
 
 /** Sets a key, or removes it where there is no value; waits where its document is not loaded. */

@@ -3,7 +3,9 @@
  * schema of its data, needs not spell out envelopes. What it builds is an ordinary `MessageSchema`: it validates whole
  * messages and describes itself as a union of branches.
  */
+import { FAILURE_DATA_BYTES_MAX, ISSUES_MAX } from "../limits.ts";
 import type { Kind, Message } from "../message/envelope.ts";
+import { cleanErrorText } from "../message/error-data.ts";
 import type { Json } from "../message/json.ts";
 import { isThenable } from "../work/handler-call.ts";
 import type { MessageSchema, SchemaResult } from "./capability.ts";
@@ -114,16 +116,53 @@ export function dataSchema<T>(check: (data: unknown) => string | undefined, json
   };
 }
 
-/** Why a message does not fit a schema: every problem with its place, up to a bound; undefined where it fits. SPEC: L71. */
-export function schemaProblem(schema: MessageSchema, message: Message): string | undefined {
+/** Why a message does not fit a schema: as one text for people, and as the `data` of a failure for programs. SPEC: L71, M44. */
+export interface SchemaProblem {
+  readonly text: string;
+  readonly data: { readonly issues: JsonIssue[]; readonly more?: number };
+}
+
+/** One problem of a value and its place, as a client gets it. */
+export type JsonIssue = { readonly path: (string | number)[]; readonly message: string };
+
+/** Undefined if the message fits. */
+export function schemaProblem(schema: MessageSchema, message: Message): SchemaProblem | undefined {
   if (takesAny(schema, message)) return undefined;
   const result = atOnce(schema["~standard"].validate(message));
-  if (result === LATER) return NOT_AT_ONCE;
+  if (result === LATER) return ASYNCHRONOUS;
   const issues = result.issues ?? [];
-  if (issues.length === 0) return undefined;
+  return issues.length === 0 ? undefined : problemOf(issues);
+}
+
+function problemOf(issues: readonly Issue[]): SchemaProblem {
   const told = issues.slice(0, PROBLEMS_TOLD_MAX).map((issue) => issueText(issue));
   if (issues.length > told.length) told.push(`and ${issues.length - told.length} more`);
-  return told.join("; ");
+  return { text: told.join("; "), data: issuesData(issues) };
+}
+
+/** All issues, as far as they fit the data of a failure; `more` counts the others. */
+function issuesData(issues: readonly Issue[]): SchemaProblem["data"] {
+  const told: JsonIssue[] = [];
+  let bytes = 0;
+  for (const issue of issues.slice(0, ISSUES_MAX)) {
+    const message = cleanErrorText(alternativesText(issue.errors, 0) ?? String(issue.message));
+    const one = { path: stepsOf(issue).map(cleanStep), message };
+    bytes += JSON.stringify(one).length * CHARACTER_BYTES_MAX;
+    if (bytes > FAILURE_DATA_BYTES_MAX) break;
+    told.push(one);
+  }
+  return issues.length === told.length ? { issues: told } : { issues: told, more: issues.length - told.length };
+}
+
+/** A character of a JSON text takes at most three bytes as UTF-8. */
+const CHARACTER_BYTES_MAX = 3;
+
+function stepsOf({ path }: Issue): readonly unknown[] {
+  return (path ?? []).map((step) => (typeof step === "object" && step !== null && "key" in step ? step.key : step));
+}
+
+function cleanStep(step: unknown): string | number {
+  return typeof step === "number" && Number.isFinite(step) ? step : cleanErrorText(String(step));
 }
 
 /** Problems of one message, and alternatives of one union, that an answer names. */
@@ -138,10 +177,9 @@ interface Issue {
   readonly errors?: unknown;
 }
 
-function issueText({ message, path = [], errors }: Issue, depth = 0): string {
-  const place = (path ?? [])
-    .map((step) => (typeof step === "object" && step !== null && "key" in step ? step.key : step))
-    .join(".");
+function issueText(issue: Issue, depth = 0): string {
+  const { message, errors } = issue;
+  const place = stepsOf(issue).join(".");
   const text = alternativesText(errors, depth) ?? message;
   return place === "" ? text : `${place}: ${text}`;
 }
@@ -165,6 +203,16 @@ export function dataAs(schema: DataSchema | undefined, data: Json): unknown {
   return result === undefined || result === LATER || result.issues ? data : result.value;
 }
 
+/** The output of a schema, or every problem with the data. */
+export function dataOrProblem(
+  schema: DataSchema,
+  data: unknown,
+): { readonly value: unknown } | { readonly problem: SchemaProblem } {
+  const result = atOnce(schema["~standard"].validate(data));
+  if (result === LATER) return { problem: ASYNCHRONOUS };
+  return result.issues === undefined ? { value: result.value } : { problem: problemOf(result.issues) };
+}
+
 /** Some schemas answer with a promise where one of their checks has thrown, and it is rejected with that: it must end nothing but this message. */
 function atOnce<T>(result: T | Promise<T>): T | typeof LATER {
   if (!isThenable(result)) return result;
@@ -175,6 +223,8 @@ function atOnce<T>(result: T | Promise<T>): T | typeof LATER {
 const LATER = Symbol("answers with a promise");
 const NOT_AT_ONCE =
   "the schema answers with a promise (it checks asynchronously, or one of its checks throws), which routing cannot wait for";
+
+const ASYNCHRONOUS: SchemaProblem = { text: NOT_AT_ONCE, data: { issues: [{ path: [], message: NOT_AT_ONCE }] } };
 
 /** Where a capability says that it emits or asks this. */
 export function declarationOf({ kind, type }: Pick<Message, "kind" | "type">): string {

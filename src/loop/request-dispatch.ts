@@ -4,7 +4,7 @@
 import type { HandlingRing } from "../bus/handling-ring.ts";
 import type { Host } from "../host/host.ts";
 import type { Message } from "../message/envelope.ts";
-import { errorData, type SystemErrorCode, thrownText } from "../message/error-data.ts";
+import { type ErrorExtras, errorData, type SystemErrorCode, thrownText } from "../message/error-data.ts";
 import { causedBy, command, error } from "../message/lineage.ts";
 import type { Answers } from "./answers.ts";
 import type { CommandJournal } from "./command-journal.ts";
@@ -67,7 +67,7 @@ export class RequestDispatch {
   }
 
   /** If no requester waits for the answer, the event whose handler sent the request fails with the reason. */
-  refuse(request: SentRequest, code: SystemErrorCode, reason: string): void {
+  refuse(request: SentRequest, code: SystemErrorCode, reason: string, extras?: ErrorExtras): void {
     const { commands, observations, answers } = this.#parts;
     const { message, origin, sending } = request;
     if (origin.kind === "actor" && !origin.actor.awaits(message.metadata.id))
@@ -78,7 +78,7 @@ export class RequestDispatch {
       const fault = { capability: origin.actor.name, reason, code, type: message.type };
       observations.tell("Sys.ActorFault", fault, message);
     }
-    answers.refuse(request, code, reason);
+    answers.refuse(request, code, reason, extras);
   }
 
   limitTime(entry: PendingRequest): void {

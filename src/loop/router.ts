@@ -5,7 +5,7 @@
  */
 import type { Host } from "../host/host.ts";
 import { causationOf, isId, type Message } from "../message/envelope.ts";
-import { type ErrorData, errorData, Failure, failureOf, thrownText } from "../message/error-data.ts";
+import { type ErrorData, errorData, Failure, failureFrom, thrownText } from "../message/error-data.ts";
 import { error, reply } from "../message/lineage.ts";
 import { eventRefusal, refusalOf } from "./admission.ts";
 import type { Answers } from "./answers.ts";
@@ -114,7 +114,7 @@ export class Router implements ActorHome {
     if (!route) return void ownRequests.answer(inbound);
     const actor = actors.get(route.capability) as SupervisedActor;
     const refusal = refusalOf(inbound, actor);
-    if (refusal) return void dispatch.refuse(inbound, refusal.code, refusal.reason);
+    if (refusal) return void dispatch.refuse(inbound, refusal.code, refusal.reason, refusal.extras);
     if (waiting) return void this.#join(inbound, waiting);
     if (origin.kind === "actor") {
       const circle = circleClosedBy(message, origin.actor, actor, pending);
@@ -139,7 +139,9 @@ export class Router implements ActorHome {
 
   /** No delivery fails by it: the same event may have come before, and sent this very request. */
   #inUse(inbound: Inbound): void {
-    this.#parts.answers.refuse(inbound, 409, `request id ${inbound.message.metadata.id} is in use`);
+    this.#parts.answers.refuse(inbound, 409, `request id ${inbound.message.metadata.id} is in use`, {
+      reason: "ID_IN_USE",
+    });
   }
 
   // Relayed messages that are taken back -----------------------------------------------------------------------------------------
@@ -236,7 +238,7 @@ export class Router implements ActorHome {
     const { kind, type } = message;
     if (!this.#parts.table.mayEmit(name, kind, type))
       return `${kind} ${type} is not among what ${name} declares as outbound${declarationOf(message)}`;
-    return kind === "error" ? undefined : schemaProblem(capability.outbound, message);
+    return kind === "error" ? undefined : schemaProblem(capability.outbound, message)?.text;
   }
 
   /** Reports a failed handler. True for the handler of an event or observation: no requester waits for its outcome. */
@@ -247,7 +249,7 @@ export class Router implements ActorHome {
     parcel: Parcel | undefined,
   ): boolean {
     const { code } = message.data;
-    const reason = thrownText(failureOf(message.data));
+    const reason = thrownText(failureFrom(message.data));
     const { type } = message;
     const { pending, table, observations, observationSubscribers } = this.#parts;
     const asked = pending.get(causationOf(message) ?? "");

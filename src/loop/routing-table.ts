@@ -2,7 +2,9 @@
  * Who handles what: built once at boot from the capabilities' schemas (RFC 0032 §11). Everything that is wrong with any of them is
  * reported together; nothing is spawned before all of it is right.
  */
+
 import { isMessageType, type Kind } from "../message/envelope.ts";
+import { MillraceError } from "../message/millrace-error.ts";
 import { type Capability, durabilityProblem } from "./capability.ts";
 import { findHandles, type Handle } from "./handles.ts";
 import { isObservationType, type ObservationType } from "./observation.ts";
@@ -19,19 +21,24 @@ export interface Route {
 }
 
 /** Boot failed; every problem is in `problems`. */
-export class BootError extends Error {
+export class BootError extends MillraceError<"BOOT_FAILED"> {
   override readonly name = "BootError";
-  readonly code = "BOOT_FAILED";
   readonly problems: readonly string[];
 
   constructor(problems: readonly string[], options?: ErrorOptions) {
-    super(`the kernel cannot start:\n${problems.map((problem) => `  - ${problem}`).join("\n")}`, options);
+    super(
+      "BOOT_FAILED",
+      `the kernel cannot start:\n${problems.map((problem) => `  - ${problem}`).join("\n")}`,
+      options,
+    );
     this.problems = problems;
   }
 }
 
 /** Answered by the loop itself. */
-const RESERVED: ReadonlySet<string> = new Set(["Sys.RequestTimeout", "Sys.Subscribe", "Sys.Unsubscribe"]);
+const RESERVED: ReadonlySet<string> = new Set([
+  ...["Sys.RequestTimeout", "Sys.Subscribe", "Sys.Unsubscribe", "Sys.Watch", "Sys.Unwatch"],
+]);
 
 export class RoutingTable {
   /** By kind, then by type: joined into one key, the text would be made and hashed anew for every message. */

@@ -30,7 +30,9 @@ export class TimerMemory implements TimerRows {
     const fired = this.#table.row(FIRED_KIND, id);
     const known = waiting ? timerIn(waiting).data : fired && firingIn(fired).data;
     if (known !== undefined && known.request !== timer.data.request)
-      throw new Failure(409, "the id of this request was used before, for another timer; choose another");
+      throw new Failure(409, "the id of this request was used before, for another timer; choose another", {
+        reason: "ID_REUSED",
+      });
     if (known !== undefined) return false;
     if (this.#table.size(TIMER_KIND) >= this.#timersMax)
       throw new Failure(503, `${this.#timersMax} timers wait already; cancel some, or set it when some have fired`);

@@ -38,7 +38,7 @@ export async function setOnce(replica: Replica, message: Message, timer: ArmedTi
 }
 
 function failureOf(rejection: Rejection): Failure {
-  if (rejection.reason === "too-old") return new Failure(410, rejection.message);
+  if (rejection.reason === "too-old") return new Failure(410, rejection.message, { reason: "TOO_OLD" });
   if (rejection.class === "refused") return new Failure(422, `not set: ${rejection.message}`);
   const became = rejection.class === "unknown" ? "it is not known whether it was set" : "not set";
   return new Failure(503, `${became}: ${rejection.message}; repeat it under its id`);

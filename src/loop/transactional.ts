@@ -22,6 +22,7 @@ import { problemText, within } from "../message/problem.ts";
 import { admit } from "../store/admit.ts";
 import type { CommitOutcome } from "../store/commit.ts";
 import type { DocumentRef } from "../store/document.ts";
+import { isErasedResult } from "../store/erase.ts";
 import type { JournalEntry } from "../store/journal.ts";
 import { isRefusal, labelOfMessage } from "../store/label.ts";
 import { Receipt, requireAbsent } from "../store/receipt.ts";
@@ -138,7 +139,7 @@ class CommandEntry {
     this.#replica = space.replica(space.name);
     this.#definition = definition;
     const { name: source, topicOf } = spawned;
-    this.#outbox = new Outbox({ source, topicOf, problemOf: (message) => schemaProblem(outbound, message) });
+    this.#outbox = new Outbox({ source, topicOf, problemOf: (message) => schemaProblem(outbound, message)?.text });
     this.#receipts = space.receipts;
     this.#kind = space.attemptsOf(`the handler of ${spawned.name}`, definition.clearance);
   }
@@ -183,7 +184,7 @@ class CommandEntry {
   async #look(command: Command): Promise<AnswerLater> {
     const { message } = command;
     const known = await this.#receipts.look(command.invocation);
-    if (known.kind === "too-old") throw new Failure(410, known.rejection.message);
+    if (known.kind === "too-old") throw new Failure(410, known.rejection.message, { reason: "TOO_OLD" });
     return known.kind === "new"
       ? this.#begin(command)
       : new AnswerLater(Promise.resolve(message.kind === "event" ? null : answerOf(known.value, message)));
@@ -406,7 +407,7 @@ type Ended = Extract<Next, { readonly rejection: Rejection }>;
 const DONE: Next = { kind: "done" };
 
 function failureOf({ kind, rejection }: Ended): Failure {
-  if (rejection.reason === "too-old") return new Failure(410, rejection.message);
+  if (rejection.reason === "too-old") return new Failure(410, rejection.message, { reason: "TOO_OLD" });
   const isUnknown = rejection.class === "unknown";
   const became = isUnknown ? "not known whether it was committed; repeat it under its id" : "not committed";
   return new Failure(kind === "failed" ? codeOf(rejection) : 503, `${became}: ${rejection.message}`);
@@ -420,9 +421,13 @@ function codeOf({ class: rejectionClass, reason }: Rejection): number {
 
 /** The answer of the first time; 409 if the id was used for another request. */
 export function answerOf(receipt: Json | undefined, message: Message): Json {
+  if (isErasedResult(receipt))
+    throw new Failure(410, `${message.metadata.id} was handled, and its answer was erased; choose another id`);
   const { request, result } = (receipt ?? {}) as Partial<ReceiptValue>;
   if (request === requestOf(message)) return result ?? null;
-  throw new Failure(409, `the id ${message.metadata.id} was used before, for something else; choose another`);
+  throw new Failure(409, `the id ${message.metadata.id} was used before, for something else; choose another`, {
+    reason: "ID_REUSED",
+  });
 }
 
 /** Identity of a request: its type and data, without its sender and time. */

@@ -14,10 +14,12 @@
  *
  * Web Workers, as on Deno, Bun and in browsers. Worker threads of Node have the same two functions in `src/adapters/node-worker.ts`.
  */
+
 import { systemHost } from "../host/system-host.ts";
 import { causationOf, checkMessage, isId, type Message, type Metadata } from "../message/envelope.ts";
 import { errorData, Failure, thrownText } from "../message/error-data.ts";
 import { cloneJson } from "../message/json-copy.ts";
+import { MillraceError } from "../message/millrace-error.ts";
 import type { ActorEvent, ActorListener, CapabilityActor, Posted } from "./capability.ts";
 import { type CapabilityDefinition, dispatch, requireHandlers } from "./define-capability.ts";
 import { MadeMessageEvent, MailboxActor } from "./mailbox-actor.ts";
@@ -159,9 +161,12 @@ export class WorkerActor implements CapabilityActor {
 }
 
 /** This runtime has no Web Workers. */
-export class WorkerError extends Error {
+export class WorkerError extends MillraceError<"NO_WORKERS"> {
   override readonly name = "WorkerError";
-  readonly code = "NO_WORKERS";
+
+  constructor(message: string, options?: ErrorOptions) {
+    super("NO_WORKERS", message, options);
+  }
 }
 
 /** Starts a Web Worker, a module, as an actor. */

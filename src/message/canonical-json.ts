@@ -1,23 +1,27 @@
 /**
  * Canonical JSON, RFC 8785: one text for each value, so that equal values have equal hashes. SPEC: M17.
  *
- * Keys are sorted by UTF-16 code units, which is how JavaScript compares strings; numbers and strings are written as
- * JSON.stringify writes them, which is the form the RFC took over. The walk keeps its own stack, so depth does not
- * matter. A value that is not JSON is a mistake of the caller and throws.
+ * Keys are sorted by UTF-16 code units, as JavaScript compares strings; numbers and strings are written as by
+ * `JSON.stringify`, which is the form of the RFC. The walk keeps its own stack, so depth is not limited. A value that
+ * is not JSON throws.
  */
 
 import type { Json, JsonObject } from "./json.ts";
+import { MillraceError } from "./millrace-error.ts";
 import { show } from "./problem.ts";
 
-export class CanonicalJsonError extends TypeError {
+export class CanonicalJsonError extends MillraceError<"NOT_JSON"> {
   override readonly name = "CanonicalJsonError";
-  readonly code = "NOT_JSON";
+
+  constructor(message: string, options?: ErrorOptions) {
+    super("NOT_JSON", message, options);
+  }
 }
 
-/** Characters up to which a look at each costs less than a call of JSON.stringify. */
+/** Up to this length, a scan of the characters costs less than a call of `JSON.stringify`. */
 const PLAIN_LENGTH_MAX = 64;
 
-/** A container that is being written; `next` is the index of the child to write. */
+/** An open container; `next` is the index of the next child. */
 interface Frame {
   readonly container: readonly Json[] | JsonObject;
   /** Sorted; undefined for an array. */
@@ -58,7 +62,7 @@ function open(container: readonly Json[] | JsonObject): Frame {
   return { container, keys, length: keys.length, next: 0 };
 }
 
-/** Most objects are small and many are in order already; looking is cheaper than sorting. */
+/** Most objects are small and many are sorted already; the check is cheaper than a sort. */
 function sortedKeys(object: object): readonly string[] {
   const keys = Object.keys(object);
   for (let i = 1; i < keys.length; i++) if (keys[i - 1]! > keys[i]!) return keys.sort();
@@ -83,7 +87,7 @@ function leaf(value: Json | undefined): string {
       return quoted(value);
     case "number":
       if (!Number.isFinite(value)) throw new CanonicalJsonError(`canonical JSON has no ${value}`);
-      // As text, -0 is 0.
+      // `String(-0)` is "0".
       return String(value);
     case "boolean":
       return value ? "true" : "false";
@@ -100,7 +104,7 @@ function quoted(text: string): string {
   return JSON.stringify(text);
 }
 
-/** No quote, backslash, control character or surrogate: nothing that is escaped. */
+/** Contains no character that is escaped: quote, backslash, control character or surrogate. */
 function isPlain(text: string): boolean {
   for (let i = 0; i < text.length; i++) {
     const code = text.charCodeAt(i);

@@ -1,27 +1,27 @@
 /**
- * Rows of the journal under what caused them. Pure. SPEC: J77.
+ * Groups journal rows under their causes. Pure. SPEC: J77.
  *
- * A cause need not come before its effects in the journal: the row of a command that is handled in a transaction is written together with the events
- * it emits, after them. Nor can what somebody has written there be relied on: where causes go round in a circle, its first row is a root.
+ * A cause may come after its effects in the journal: a transactional command is written together with its events, after
+ * them. Causes written by clients are not trusted: in a cycle, the first row becomes a root.
  */
 import { causationOf, type Message } from "./envelope.ts";
 
-/** The place of a row that is not there. */
+/** Index of a missing row. */
 const NONE = -1;
 
-/** A row of the journal; one that cannot be read has no message. */
+/** A row of the journal; an unreadable one has no message. */
 interface WithMessage {
   readonly message?: Pick<Message, "metadata"> | undefined;
 }
 
-/** A row and what it caused. */
+/** A row and its effects. */
 export interface CausalTree<Row> {
   readonly row: Row;
   /** In the order of the journal. */
   readonly children: readonly CausalTree<Row>[];
 }
 
-/** The trees of rows that are in the order of the journal, their roots in that order too. */
+/** The trees of rows in journal order; the roots are in that order too. */
 export function causalTrees<Row extends WithMessage>(rows: readonly Row[]): CausalTree<Row>[] {
   const causes = causesOf(rows);
   cutCircles(causes);
@@ -31,7 +31,7 @@ export function causalTrees<Row extends WithMessage>(rows: readonly Row[]): Caus
   return roots;
 }
 
-/** For each row, which row caused it. */
+/** The index of each row's cause. */
 function causesOf(rows: readonly WithMessage[]): number[] {
   const places = new Map<string, number>();
   for (const [at, { message }] of rows.entries()) if (message) places.set(message.metadata.id, at);
@@ -41,9 +41,9 @@ function causesOf(rows: readonly WithMessage[]): number[] {
   });
 }
 
-/** Takes its cause from the first row of each circle. Each row is passed once. */
+/** Removes the cause from the first row of each cycle. Visits each row once. */
 function cutCircles(causes: number[]): void {
-  /** For each row, from which one it was first come by on the way to the causes. */
+  /** For each row, the start of the walk that first visited it. */
   const passedFrom = causes.map(() => NONE);
   for (const start of causes.keys()) {
     let at = start;

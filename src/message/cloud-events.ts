@@ -1,16 +1,16 @@
 /**
  * CloudEvents 1.0 in the JSON structured mode, both ways, without loss. SPEC: M29-M31.
  *
- * Two forms, told apart by the extension attribute `millracekind`:
+ * Two forms, distinguished by the extension attribute `millracekind`:
  *
- * - **ours**: `id`, `type`, `time` and `data` as they are; correlation and causation as the Correlation extension
- *   (`correlationid`, `causationid`); other metadata under its own name where CloudEvents allows the name and the
- *   value (so `traceparent` is the Distributed Tracing extension), and all the rest as JSON text in `millracemeta`.
- * - **foreign**: an event that others made becomes a message of kind `event`. Its extension attributes become
+ * - **ours**: `id`, `type`, `time` and `data` unchanged; correlation and causation as the Correlation extension
+ *   (`correlationid`, `causationid`); other metadata under its own name if CloudEvents allows name and value (so
+ *   `traceparent` is the Distributed Tracing extension), and the rest as JSON text in `millracemeta`.
+ * - **foreign**: an event from another system becomes a message of kind `event`. Its extension attributes become
  *   metadata; its core attributes are kept in `metadata.cloudevent`, from which the same event is written again.
  *
- * A message is written in the foreign form only if that reads back as the very same message, so a message with a
- * `cloudevent` of its own making is still carried faithfully, in our form. Not here: binary mode and batches.
+ * A message is written in the foreign form only if that reads back as an equal message; otherwise in our form. Binary
+ * mode and batches are not supported.
  */
 
 import { type Checked, checkMessage, isId, isKind, isMessageType, type Message, type Refused } from "./envelope.ts";
@@ -26,22 +26,24 @@ export type CloudEvent = JsonObject & { readonly specversion: "1.0"; readonly id
 const DATA = new Set(["data", "data_base64"]);
 const CORE = new Set(["specversion", "id", "source", "type", "time", "subject", "dataschema", "datacontenttype"]);
 const CARRIERS = new Set(["correlationid", "causationid", "millracekind", "millracemeta"]);
-/** Metadata that has a meaning of its own; no attribute of that name may become it. */
+/** Metadata with a meaning of its own; attributes must not use these names. */
 const OWN_METADATA = new Set(["id", "timestamp", "correlation", "causation", "cloudevent"]);
 
 /** The type of a foreign event whose own type is neither a message type nor a topic. */
 const FOREIGN_TYPE = "CloudEvent.Received";
 const ATTRIBUTE_LENGTH_MAX = 20;
-/** Extension attributes of one event; metadata may have as many keys as an object may, and an event needs some itself. */
+/**
+ * Limit of extension attributes per event: metadata may have as many keys as an object, and an event needs some itself.
+ */
 const EXTENSIONS_MAX = 64;
 
-/** The message as a CloudEvent. `source` is a URI reference that names this kernel; ids are unique within it. */
+/** The message as a CloudEvent. `source` is a URI reference of this kernel; ids are unique within it. */
 export function toCloudEvent(message: Message, source: string): CloudEvent {
   if (source === "") throw new TypeError("a CloudEvent needs a source: a URI reference such as /kernels/main");
   return writeForeign(message) ?? writeOurs(message, source);
 }
 
-/** The message that a CloudEvent is; `receivedAt` is the timestamp of an event that has no time. */
+/** Converts a CloudEvent to a message; `receivedAt` is the timestamp of an event without a time. */
 export function fromCloudEvent(value: unknown, receivedAt: number): Checked {
   const impurity = findImpurity(value);
   if (impurity !== undefined) return refuse(impurity);
@@ -73,7 +75,7 @@ function writeOurs({ kind, type, data, metadata }: Message, source: string): Clo
   if (time === undefined) rest.push(["timestamp", metadata.timestamp]);
   return {
     specversion: "1.0",
-    // An id with characters that CloudEvents do not allow travels with the rest; its hash is as unique.
+    // An id with characters that CloudEvents exclude goes into `millracemeta`; its hash is as unique.
     id: isAttributeText(metadata.id) ? metadata.id : hashText(metadata.id),
     source,
     type,
@@ -111,7 +113,7 @@ function parseRest(text: Json | undefined): [string, unknown][] {
     const rest: unknown = JSON.parse(text);
     return typeof rest === "object" && rest !== null ? Object.entries(rest) : [["millracemeta", text]];
   } catch {
-    // Not written by us: kept as it came.
+    // Not written by us: kept unchanged.
     return [["millracemeta", text]];
   }
 }
@@ -146,7 +148,7 @@ function foreignType(type: string): string {
   return isTopic(type) ? topicType(type) : FOREIGN_TYPE;
 }
 
-/** The foreign event that the message was read from, or undefined if it was not, or was changed since. */
+/** The foreign event from which the message was read; undefined if there is none or the message was changed since. */
 function writeForeign(message: Message): CloudEvent | undefined {
   const { id, timestamp, cloudevent, correlation, causation, ...extensions } = message.metadata;
   if (!isJsonObject(cloudevent) || !isJsonObject(cloudevent["attributes"])) return undefined;
@@ -190,7 +192,7 @@ function findAttributeProblem(event: JsonObject): Problem | undefined {
   return undefined;
 }
 
-/** Everything but the data. An attribute that is null counts as not set. */
+/** All attributes except the data. An attribute that is null counts as not set. */
 function attributesOf(event: JsonObject): [string, Json][] {
   return Object.entries(event).filter(([name, value]) => !DATA.has(name) && value !== null);
 }
@@ -235,7 +237,7 @@ function isExcluded(point: number): boolean {
   );
 }
 
-/** JSON text in which every excluded character is an escape. */
+/** JSON text with every excluded character escaped. */
 function attributeJson(value: JsonObject): string {
   let text = "";
   for (const character of JSON.stringify(value)) {

@@ -1,6 +1,6 @@
 /**
- * Content ids: the name of a value is the hash of its canonical text, so equal values have one id, on every machine
- * and in every runtime. SPEC: M20.
+ * Content ids: the id of a value is the hash of its canonical text, so equal values have one id on every machine and
+ * runtime. SPEC: M20.
  */
 
 import { canonicalJson } from "./canonical-json.ts";

@@ -1,16 +1,16 @@
 /**
- * Work that an observer begins while the state it has read is not confirmed yet: it is held until that is known, and dropped where
- * the state is rolled back. SPEC: R62.
+ * Work started by an observer while the state it has read is unconfirmed: it is held until the confirmation, and
+ * dropped if the state is rolled back. SPEC: R62.
  */
-import { CodedError } from "./coded-error.ts";
+import { MillraceError } from "./millrace-error.ts";
 
 type DroppedErrorCode = "DROPPED";
 
-export class DroppedError extends CodedError<DroppedErrorCode> {
+export class DroppedError extends MillraceError<DroppedErrorCode> {
   override readonly name = "DroppedError";
 }
 
-/** Begins the work at once where `standing` is undefined, else when it resolves with true. */
+/** Starts the work at once if `standing` is undefined, else when it resolves with true. */
 export function whenItStands<T>(standing: Promise<boolean> | undefined, work: () => Promise<T>): Promise<T> {
   if (standing === undefined) return work();
   const held = standing.then((stands) => {
@@ -20,7 +20,7 @@ export function whenItStands<T>(standing: Promise<boolean> | undefined, work: ()
       "the observer that began this had read state that was rolled back; it runs again with the present state",
     );
   });
-  // Observers seldom await it, and a drop is no failure.
+  // Observers rarely await it, and a drop is not a failure.
   held.catch(() => undefined);
   return held;
 }

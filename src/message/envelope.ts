@@ -1,9 +1,8 @@
 /**
- * The envelope: what a message is, `{ kind, type, data, metadata }`, and the check that a value is one. SPEC: M1-M5.
+ * The envelope of a message, `{ kind, type, data, metadata }`, and its check. SPEC: M1-M5.
  *
- * The check never replaces what it checked: the message that is dispatched is the very value that came in, so that
- * metadata which this version does not know (trace context, for one) is kept. It does not know any capability's
- * schema; `data` is only required to be there and, in an `error`, to be error data.
+ * The check returns the given value itself, so that metadata unknown to this version (trace context, for example) is
+ * kept. Schemas of capabilities are checked elsewhere; `data` must only exist and, in an `error`, be error data.
  */
 
 import { TOPIC_LENGTH_MAX } from "../limits.ts";
@@ -11,20 +10,20 @@ import { findErrorDataProblem } from "./error-data.ts";
 import { findImpurity, isCleanText, type Json, type JsonLimits, VALUE_LIMITS } from "./json.ts";
 import { type Problem, problemText, show, within } from "./problem.ts";
 
-/** A request to change something, a question, a past fact, and the two ways a request can be answered. */
+/** A request to change state, a request to read, a fact, and the two kinds of answer. */
 export const KINDS = ["command", "query", "event", "reply", "error"] as const;
 export type Kind = (typeof KINDS)[number];
 
 export interface Metadata {
-  /** Unique; the host mints UUIDv7, other senders may use what they like. */
+  /** Unique; the host creates UUIDv7, other senders may use any text. */
   readonly id: string;
   /** Milliseconds since 1970 by the sender's clock. Not an order: clocks step back. */
   readonly timestamp: number;
-  /** Names the conversation; passed on unchanged to everything that a message causes. */
+  /** Identifies the conversation; copied to every consequence of a message. */
   readonly correlation?: string;
   /** The id of the message that directly caused this one. `null` means the same as absent; see `causationOf`. */
   readonly causation?: string | null;
-  /** Names of what it was made of that not everybody may know; passed on to everything that the message causes. */
+  /** Taint label; copied to every consequence of the message. */
   readonly label?: readonly string[];
   readonly [key: string]: Json | undefined;
 }
@@ -41,12 +40,12 @@ export interface Accepted {
   readonly message: Message;
 }
 
-/** Why a message was not taken, with what an adapter needs to answer its sender. */
+/** Why a message was refused, with the data for an answer to its sender. */
 export interface Refused {
   readonly kind: "refused";
   readonly code: 400 | 413 | 422;
   readonly message: string;
-  /** As far as they could be read and are valid themselves. */
+  /** Present if they could be read and are valid. */
   readonly id?: string;
   readonly type?: string;
   readonly correlation?: string;
@@ -54,30 +53,30 @@ export interface Refused {
 
 export type Checked = Accepted | Refused;
 
-/** Ids are keys of an index in every store, and Postgres takes no index key above 2,704 bytes. */
+/** Ids are index keys in every store, and Postgres limits index keys to 2,704 bytes. */
 export const ID_LENGTH_MAX = 255;
-/** Long enough that every topic has a type: a topic of one segment gains the prefix `Topic.`. */
+/** Every topic has a type: a topic of one segment gains the prefix `Topic.`. */
 export const TYPE_LENGTH_MAX = TOPIC_LENGTH_MAX + "Topic.".length;
 
-/** Checks a message that was made in this process: it must be pure JSON and a valid envelope. */
+/** Checks a message that was created in this process: it must be pure JSON and a valid envelope. */
 export function checkMessage(value: unknown, limits: JsonLimits = VALUE_LIMITS): Checked {
   const impurity = findImpurity(value, limits);
   return impurity === undefined ? checkEnvelope(value) : refuse(value, impurity);
 }
 
-/** Checks the envelope only, of a value that is known to be pure JSON because it was just parsed or already checked. */
+/** Checks only the envelope of a value that is known to be pure JSON (just parsed, or already checked). */
 export function checkEnvelope(value: unknown): Checked {
   const problem = findEnvelopeProblem(value);
-  // The one place where a value becomes a Message: every field was just checked.
+  // The only cast to `Message`: every field was just checked.
   return problem === undefined ? { kind: "accepted", message: value as Message } : refuse(value, problem);
 }
 
-/** The id of the direct parent, with `null` read as absent. */
+/** The id of the direct cause; `null` counts as absent. */
 export function causationOf(message: Pick<Message<unknown>, "metadata">): string | undefined {
   return message.metadata.causation ?? undefined;
 }
 
-/** A text that is a type, the last one found: a request, its answer and the next request often have the same. */
+/** Cache of the last valid type: a request, its answer and the next request often share it. */
 let knownType = "Syscall.Ping";
 
 /** `^[A-Z][a-zA-Z0-9]*\.[A-Z][a-zA-Z0-9]*$`, scanned by hand: exactly two PascalCase segments. */
@@ -92,7 +91,7 @@ export function isMessageType(text: string): boolean {
   return true;
 }
 
-/** Where the PascalCase segment that starts at `start` ends; `start` itself if none starts there. */
+/** End of the PascalCase segment that starts at `start`; `start` itself if there is none. */
 function endOfSegment(text: string, start: number): number {
   const first = text.charCodeAt(start);
   if (!(first >= 0x41 && first <= 0x5a)) return start;
@@ -119,7 +118,7 @@ export function isKind(value: unknown): value is Kind {
   }
 }
 
-/** A string that can name a message or a conversation. */
+/** A string that can be a message or conversation id. */
 export function isId(value: unknown): value is string {
   return typeof value === "string" && value.length > 0 && value.length <= ID_LENGTH_MAX;
 }
@@ -173,7 +172,7 @@ function notAnId(path: string, value: unknown): Problem {
   return { path, problem: `must be a string of 1 to ${ID_LENGTH_MAX} characters, got ${show(value)}` };
 }
 
-/** A field that we do not know would be lost on the way through journals and other formats, so it is refused here. */
+/** Unknown fields are refused because journals and other formats would drop them. */
 function findStrangeField(message: object): Problem | undefined {
   for (const key in message) {
     if (key === "kind" || key === "type" || key === "data" || key === "metadata") continue;
@@ -186,7 +185,7 @@ function refuse(value: unknown, problem: Problem): Refused {
   return { kind: "refused", code: 422, message: problemText(problem), ...readableNames(value) };
 }
 
-/** What can be read of a message that is otherwise invalid, so that its sender can tell which one was refused. */
+/** The readable names of an invalid message, so that its sender can identify it. */
 function readableNames(value: unknown): Pick<Refused, "id" | "type" | "correlation"> {
   const names: { id?: string; type?: string; correlation?: string } = {};
   const type = dataProperty(value, "type");
@@ -199,7 +198,7 @@ function readableNames(value: unknown): Pick<Refused, "id" | "type" | "correlati
   return names;
 }
 
-/** The value may be anything here, so nothing but plain own data is touched. */
+/** The value is arbitrary, so only plain own data properties are read. */
 function dataProperty(value: unknown, key: string): unknown {
   return isObject(value) ? Object.getOwnPropertyDescriptor(value, key)?.value : undefined;
 }

@@ -1,9 +1,9 @@
 /**
  * Structural equality of JSON values, `Object.is` at the leaves. SPEC: M21.
  *
- * Shared references are equal without being looked into, so comparing a value with a changed copy of itself costs the
- * changed path and its siblings. The comparison keeps its own list of pairs instead of recursing, so no depth
- * overflows the stack. The order of keys does not count. Anything may be given; only JSON values have a meaning here.
+ * Shared references are equal without a comparison of their contents, so comparing a value with a changed copy costs
+ * only the changed path and its siblings. A list of pairs replaces recursion, so no depth overflows the stack. The
+ * order of keys does not count.
  */
 
 export function equal(a: unknown, b: unknown): boolean {

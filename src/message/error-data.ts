@@ -1,17 +1,19 @@
 /**
- * Error data: what a message of kind `error` says, `{ code, message, reason?, data?, cause? }`, and how it is made from a code or from
- * something thrown. SPEC: M13, M14, U73.
+ * Error data, `{ code, message, reason?, data?, cause? }`: the data of a message of kind `error`. `fromError` writes it from a thrown
+ * value, `failureFrom` reads it as a `Failure`. SPEC: M13, M14, M41-M44.
  *
- * A failure that is turned into data is bounded: the `cause` chain ends after a fixed number of links (it may be
- * cyclic), texts are clipped, and no stack travels, because a stack tells a client about our files.
+ * Error data is bounded: the `cause` chain ends after a fixed number of links (it may be cyclic), texts are clipped, and no stack travels,
+ * because a stack names files of the server.
  */
 
-import { DEPTH_MAX, ERROR_CAUSE_DEPTH_MAX, FAILURE_DATA_LENGTH_MAX, OBJECT_KEYS_MAX } from "../limits.ts";
-import type { Json, JsonLimits } from "./json.ts";
-import { cloneJson } from "./json-copy.ts";
+import { DEPTH_MAX, ERROR_CAUSE_DEPTH_MAX, FAILURE_DATA_BYTES_MAX } from "../limits.ts";
+import { DATA_LIMITS, type Json, type JsonLimits, type JsonObject } from "./json.ts";
+import { type Clone, cloneData } from "./json-copy.ts";
+import { isBranded } from "./millrace-error.ts";
 import { type Problem, problemText, show, within } from "./problem.ts";
+import { isReason, isRetryable, reasonOf } from "./reasons.ts";
 
-/** The codes that the system itself uses, and what they mean. Handlers may use any code from 400 to 599. */
+/** The codes that the system itself uses. Handlers may use any code from 400 to 599. */
 export const ERROR_MEANINGS = {
   400: "Malformed JSON",
   403: "Above the clearance",
@@ -26,154 +28,186 @@ export const ERROR_MEANINGS = {
   504: "Request timed out",
 } as const;
 
-/** The reason of a failure that names none, by its code. */
-const REASONS: Readonly<Record<number, string>> = {
-  ...{ 400: "BAD_REQUEST", 403: "FORBIDDEN", 404: "NOT_FOUND", 409: "CONFLICT", 410: "EXPIRED", 413: "TOO_LARGE" },
-  ...{ 422: "INVALID", 500: "FAILED", 502: "UPSTREAM_FAILED", 503: "UNAVAILABLE", 504: "TIMED_OUT" },
-};
-
-/** The data stand two levels deep in their message. */
-const DATA_LIMITS: JsonLimits = {
-  bytesMax: FAILURE_DATA_LENGTH_MAX,
-  depthMax: DEPTH_MAX - 2,
-  keysMax: OBJECT_KEYS_MAX,
-};
-
-/** Characters of a reason. */
-const REASON_LENGTH_MAX = 64;
-
 export type SystemErrorCode = keyof typeof ERROR_MEANINGS;
 
-/** A sender may add context under other keys; they are kept, and this type does not name them. */
+/** A sender may add context under other keys; they are kept, but not part of this type. */
 export type ErrorData = {
   /** An integer from 400 to 599; a smaller or larger number is not an error code. */
   readonly code: number;
   readonly message: string;
-  /** For programs, like `SOLD_OUT`. Absent where the code says it all. */
+  /** For programs, `UPPER_SNAKE`. Absent: the reason of the code. */
   readonly reason?: string;
-  /** Facts of the reason. */
+  /** What belongs to the reason. */
   readonly data?: Json;
+  /** Absent: as the code says. */
+  readonly retryable?: boolean;
   readonly cause?: ErrorData;
   /** The parts of an `AggregateError`, each as one text. */
   readonly errors?: readonly { readonly code: number; readonly message: string }[];
 };
 
-/** Characters of one error text; a chain of them still fits an NDJSON line. */
+/** Limit of characters of one error text; a whole chain still fits an NDJSON line. */
 const ERROR_TEXT_LENGTH_MAX = 1_024;
 
-export interface FailureOptions<Data extends Json | undefined = Json | undefined> {
-  /** For programs: upper-case words like `SOLD_OUT`. It follows from the code unless given. */
-  readonly reason?: string | undefined;
-  /** Facts of the reason, as JSON; the caller gets them. */
+/** Marks instances, so that `instanceof` holds between two copies of the package. */
+const FAILURE = Symbol.for("millrace.failure");
+
+export interface FailureOptions<Reason extends string = string, Data = unknown> extends ErrorOptions {
+  /** For programs: an `UPPER_SNAKE` word. Default: the reason of the code, like `NOT_FOUND` for 404. */
+  readonly reason?: Reason;
+  /** JSON that belongs to the reason. */
   readonly data?: Data;
-  readonly cause?: unknown;
+  /** Whether the same request, under the same id, can succeed later. Default: true for 429, 502, 503 and 504. */
+  readonly retryable?: boolean;
 }
 
-/** What a handler throws to choose the code of its error answer; everything else it throws is a 500. */
-export class Failure<Reason extends string = string, Data extends Json | undefined = Json | undefined> extends Error {
+/** An answer of kind `error`. Handlers throw it to choose code and reason; any other thrown value is a 500. */
+export class Failure<Reason extends string = string, Data = Json | undefined> extends Error {
   override readonly name = "Failure";
+  /** From 400 to 599. */
   readonly code: number;
+  /** For programs. The kernel's list is closed (`KernelReason`), that of an app is open. */
   readonly reason: Reason;
   readonly data: Data;
+  /** Whether the same request, under the same id, can succeed later. */
+  readonly retryable: boolean;
+  /** Other keys of the error data that it was read from. */
+  readonly extras: JsonObject;
 
-  constructor(code: number, message: string, options: FailureOptions<Data> & { readonly reason?: Reason } = {}) {
-    const { reason, data, ...rest } = options;
-    super(message, rest);
+  constructor(code: number, message: string, options: FailureOptions<Reason, Data> = {}, extras: JsonObject = {}) {
+    super(message, "cause" in options ? { cause: options.cause } : undefined);
+    const { reason, data, retryable } = options;
     if (!isErrorCode(code)) throw new RangeError(`a failure needs a code from 400 to 599, got ${show(code)}`);
-    if (reason !== undefined && !isReason(reason))
-      throw new RangeError(
-        `a reason is upper-case words like SOLD_OUT, of at most ${REASON_LENGTH_MAX} characters, got ${show(reason)}`,
-      );
+    if (reason !== undefined && !isReason(reason)) {
+      throw new RangeError(`the reason of a failure is a word like SOLD_OUT, got ${show(reason)}`);
+    }
     this.code = code;
-    this.reason = reason ?? (reasonOf(code) as Reason);
-    this.data = (data === undefined ? undefined : checkedData(data)) as Data;
+    this.reason = reason ?? (reasonOf(code) as string as Reason);
+    this.data = (data === undefined ? undefined : copyOf(data)) as Data;
+    this.retryable = retryable ?? isRetryable(code);
+    this.extras = extras;
+  }
+
+  get [FAILURE](): true {
+    return true;
+  }
+
+  static override [Symbol.hasInstance](value: unknown): boolean {
+    // biome-ignore lint/complexity/noThisInStatic: a subclass inherits this method
+    return isBranded(this, Failure, FAILURE, value);
   }
 }
 
-/** A copy: the caller gets the data as they are now. */
-function checkedData(data: Json): Json {
-  const copy = cloneJson(data, DATA_LIMITS);
-  if (copy.kind === "impure") throw new RangeError(`the data of a failure: ${problemText(copy.problem)}`);
-  const { length } = JSON.stringify(copy.value);
-  if (length <= FAILURE_DATA_LENGTH_MAX) return copy.value;
-  throw new RangeError(
-    `the data of a failure take ${length} characters as JSON; at most ${FAILURE_DATA_LENGTH_MAX} are carried: name what holds the rest`,
-  );
+/** The deepest cause still fits the depth of a message. */
+const FAILURE_LIMITS: JsonLimits = {
+  ...DATA_LIMITS,
+  bytesMax: FAILURE_DATA_BYTES_MAX,
+  depthMax: DEPTH_MAX - ERROR_CAUSE_DEPTH_MAX - 2,
+};
+
+function cloneFailureData(data: unknown): Clone {
+  return cloneData(data, FAILURE_LIMITS, "a failure");
 }
 
-/** The reason of a failure that names none. */
-export function reasonOf(code: number): string {
-  return REASONS[code] ?? (code < 500 ? "REFUSED" : "FAILED");
+function copyOf(data: unknown): Json {
+  const clone = cloneFailureData(data);
+  if (clone.kind === "clone") return clone.value;
+  throw new TypeError(`the data of a failure is JSON: ${problemText(within("data", clone.problem))}`);
 }
 
-export function isReason(reason: unknown): reason is string {
-  return (
-    typeof reason === "string" && reason.length <= REASON_LENGTH_MAX && /^[A-Z][A-Z0-9]*(_[A-Z0-9]+)*$/.test(reason)
-  );
+/** Whether an error is a `Failure`, and of this reason if one is named. */
+export function isFailure<Reason extends string = string>(
+  error: unknown,
+  reason?: Reason,
+): error is Failure<Reason, Json | undefined> {
+  return error instanceof Failure && (reason === undefined || error.reason === reason);
 }
 
 export function isErrorCode(code: unknown): code is number {
   return Number.isInteger(code) && (code as number) >= 400 && (code as number) <= 599;
 }
 
-/** Error data for one of the system's own codes; the message defaults to the code's meaning. */
-export function errorData(code: SystemErrorCode, message: string = ERROR_MEANINGS[code], cause?: ErrorData): ErrorData {
-  const text = cleanErrorText(message);
-  return cause === undefined ? { code, message: text } : { code, message: text, cause };
+/** What error data may say besides its code and message. */
+export type ErrorExtras = Pick<ErrorData, "reason" | "data" | "cause">;
+
+/** Error data for a system code; the message defaults to the code's meaning. */
+export function errorData(
+  code: SystemErrorCode,
+  message: string = ERROR_MEANINGS[code],
+  extras: ErrorExtras = {},
+): ErrorData {
+  return { code, message: cleanErrorText(message), ...extras };
 }
 
 /**
- * Error data for a thrown value: 500, or the code of a `Failure`, with the chain of causes as far as the limit. The parts of an
- * `AggregateError` are in `errors`.
+ * Error data for a thrown value: 500, or the code, reason and data of a `Failure`, with the chain of causes as far as the limit. The parts
+ * of an `AggregateError` are in `errors`.
  */
 export function fromError(thrown: unknown): ErrorData {
   const links: ErrorData[] = [];
   for (let link = thrown; link !== undefined && links.length <= ERROR_CAUSE_DEPTH_MAX; link = causeOf(link)) {
     const errors = partsOf(link).map((part) => ({ code: codeOf(part), message: thrownText(part) }));
-    links.push({
-      ...{ code: codeOf(link), message: ownText(link), ...reasonIn(link) },
-      ...(errors.length === 0 ? {} : { errors }),
-    });
+    const { code, ...more } = readOr(() => particularsOf(link), UNREADABLE);
+    links.push({ ...more, code, message: ownText(link), ...(errors.length === 0 ? {} : { errors }) });
   }
   if (links.length === 0) return { code: 500, message: "undefined was thrown" };
   return links.reduceRight((cause, link) => ({ ...link, cause }));
 }
 
-/** The failure that error data tells of, with its causes: a handler that passes it on loses nothing. */
-export function failureOf({ code, message, reason, data, cause }: ErrorData): Failure {
-  return new Failure(code, message, {
-    // A sender of another kind may have its own form of reasons.
-    ...(isReason(reason) ? { reason } : {}),
-    ...(data === undefined ? {} : { data }),
-    ...(cause === undefined ? {} : { cause: failureOf(cause) }),
-  });
+const UNREADABLE = { code: 500 };
+
+/** The keys of error data that a failure adds to its text. A value of the code's own is left out: the reader knows it. */
+function particularsOf(thrown: unknown): Omit<ErrorData, "message"> {
+  if (!(thrown instanceof Failure) || !isErrorCode(thrown.code)) return UNREADABLE;
+  const { code, reason, data, retryable, extras } = thrown;
+  const copy = data === undefined ? undefined : cloneFailureData(data);
+  const context = cloneFailureData(extras);
+  return {
+    ...(context.kind === "clone" ? (context.value as JsonObject) : {}),
+    code,
+    ...(isReason(reason) && reason !== reasonOf(code) ? { reason } : {}),
+    ...(copy?.kind === "clone" ? { data: copy.value } : {}),
+    ...(typeof retryable === "boolean" && retryable !== isRetryable(code) ? { retryable } : {}),
+  };
 }
 
-/** What keeps `value` from being error data, or undefined when it is. */
+/** The failure that error data describes, with its causes and every other key. SPEC: M43. */
+export function failureFrom({ code, message, reason, data, retryable, cause, ...extras }: ErrorData): Failure {
+  return new Failure(
+    code,
+    message,
+    {
+      ...(reason === undefined ? {} : { reason }),
+      ...(data === undefined ? {} : { data }),
+      ...(retryable === undefined ? {} : { retryable }),
+      ...(cause === undefined ? {} : { cause: failureFrom(cause) }),
+    },
+    extras,
+  );
+}
+
+/** Why `value` is not error data; undefined if it is. */
 export function findErrorDataProblem(value: unknown, links = 0): Problem | undefined {
   if (typeof value !== "object" || value === null || Array.isArray(value)) {
     return { path: "", problem: `must be an object with code and message, got ${show(value)}` };
   }
-  const { code, message, cause } = value as { code?: unknown; message?: unknown; cause?: unknown };
+  const { code, message, reason, data, retryable, cause } = value as { readonly [key: string]: unknown };
   if (!isErrorCode(code)) {
     return { path: "code", problem: `must be an integer from 400 to 599, got ${show(code)}` };
   }
   if (typeof message !== "string") return { path: "message", problem: `must be a string, got ${show(message)}` };
+  if (reason !== undefined && !isReason(reason))
+    return { path: "reason", problem: `must be a word like SOLD_OUT, got ${show(reason)}` };
+  const clone = data === undefined ? undefined : cloneFailureData(data);
+  if (clone?.kind === "impure") return within("data", clone.problem);
+  if (retryable !== undefined && typeof retryable !== "boolean")
+    return { path: "retryable", problem: `must be true or false, got ${show(retryable)}` };
   if (cause === undefined) return undefined;
   if (links === ERROR_CAUSE_DEPTH_MAX) {
     return { path: "cause", problem: `must end after ${ERROR_CAUSE_DEPTH_MAX} causes` };
   }
   const problem = findErrorDataProblem(cause, links + 1);
   return problem === undefined ? undefined : within("cause", problem);
-}
-
-/** The reason and data of a failure that has its own. */
-function reasonIn(thrown: unknown): Pick<ErrorData, "reason" | "data"> {
-  return readOr(() => {
-    if (!(thrown instanceof Failure)) return {};
-    const { code, reason, data } = thrown;
-    return { ...(reason === reasonOf(code) ? {} : { reason }), ...(data === undefined ? {} : { data }) };
-  }, {});
 }
 
 function codeOf(thrown: unknown): number {
@@ -184,12 +218,14 @@ function causeOf(thrown: unknown): unknown {
   return readOr(() => (thrown instanceof Error ? thrown.cause : undefined), undefined);
 }
 
-/** A thrown value as one text: its message, the parts of an `AggregateError`, and the causes that it does not name itself. SPEC: M37. */
+/**
+ * A thrown value as one text: its message, the parts of an `AggregateError`, and causes not yet mentioned. SPEC: M37.
+ */
 export function thrownText(thrown: unknown): string {
   let text = "";
   let link = thrown;
   for (let links = 0; links <= ERROR_CAUSE_DEPTH_MAX && (links === 0 || link !== undefined); links++) {
-    // Of a cause its first line: engines add lists of files to it.
+    // Only the first line of a cause: engines append lists of files.
     const own = links === 0 ? ownText(link) : (ownText(link).split("\n", 1)[0] as string);
     if (!text.includes(own)) text = text === "" ? own : `${text}: ${own}`;
     const parts = partsOf(link)
@@ -216,7 +252,7 @@ function rawText(thrown: unknown): string {
   return text.startsWith("[object ") || Array.isArray(thrown) ? shownValue(thrown, SHOWN_DEPTH_MAX) : text;
 }
 
-/** A thrown object as text like JSON, of bounded size whatever it holds. */
+/** A thrown object as text similar to JSON, of bounded size. */
 function shownValue(value: unknown, depth: number): string {
   if (typeof value === "string") return JSON.stringify(value.slice(0, SHOWN_TEXT_LENGTH_MAX));
   if (typeof value !== "object" || value === null) return String(value);
@@ -234,10 +270,10 @@ const SHOWN_DEPTH_MAX = 3;
 const SHOWN_ENTRIES_MAX = 16;
 const SHOWN_TEXT_LENGTH_MAX = 256;
 
-/** Lines of source code, the marks below them, and lines of a stack, which some runtimes put into the text of an error. */
+/** Source lines, the marks below them, and stack lines, which some runtimes put into an error's text. */
 const SOURCE_LINE = /^\s*(?:\d* *\|.*|[\^~]+|at .*(?:[:)]\d*:?\d*\)?|\)|>))\s*$/;
 
-/** A client must not see our source. */
+/** Clients must not see our source. */
 function withoutSource(text: string): string {
   if (!text.includes("\n")) return text;
   const lines = text.split("\n").filter((line) => !SOURCE_LINE.test(line));
@@ -253,8 +289,7 @@ function partsOf(thrown: unknown): readonly unknown[] {
 }
 
 /**
- * Code of strangers runs when a thrown value is read (accessors, `toString`, and of a proxy even what asks for its class); if it throws too, we
- * use `fallback`.
+ * Reading a thrown value may run foreign code (accessors, `toString`, proxies); if that throws too, `fallback` is used.
  */
 function readOr<T>(read: () => T, fallback: T): T {
   try {
@@ -264,7 +299,7 @@ function readOr<T>(read: () => T, fallback: T): T {
   }
 }
 
-/** Any text as text that a message may carry: well-formed, without NUL, of bounded length. */
+/** Makes a text valid for a message: well-formed, without NUL, of bounded length. */
 export function cleanErrorText(text: string): string {
   const clipped = text.length > ERROR_TEXT_LENGTH_MAX ? `${text.slice(0, ERROR_TEXT_LENGTH_MAX)}…` : text;
   return clipped.toWellFormed().replaceAll("\0", "\ufffd");

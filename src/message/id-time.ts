@@ -1,29 +1,28 @@
 /**
- * The time that an id carries, and ids that carry one. An id says by itself when it was made: whoever repeats it, wherever and whenever, repeats
- * that too. A timestamp beside it would not do, because the same id can come again with another. SPEC: M34.
+ * The creation time encoded in an id. A repeated id carries the same time, unlike a timestamp beside it. SPEC: M34.
  *
- *     tttttttt-tttt-7...                      a UUIDv7, and whatever follows it: to the millisecond
+ *     tttttttt-tttt-7...                      a UUIDv7, with any suffix: to the millisecond
  *     tttttttt-hhhhhhhhhhhhhhhhhhhhhhhh.n...  a send: to 65,536 ms, rounded down; `h` are 24 digits of a hash
  *
- * `t` are the digits of milliseconds since 1970, in lower case, so that ids of both kinds stand in the order of their times.
- * Ids of any other shape carry none.
+ * `t` are lower-case hex digits of milliseconds since 1970, so ids of both kinds sort by time. Ids of any other form
+ * carry no time.
  */
 
 import { hashText } from "./sha256.ts";
 
-/** Digits of the hash in the id of a send: 96 bits tell apart what is sent within a period. */
+/** Digits of the hash in the id of a send: 96 bits distinguish the sends of one period. */
 export const SEND_HASH_DIGITS = 24;
-/** What the first eight digits count. */
+/** Unit of the first eight digits. */
 const PERIOD_MS = 0x1_0000;
 
 const COARSE_DIGITS = 8;
 const FINE_DIGITS = 4;
-/** No id carries a later one: all digits are used up. */
+/** The latest time that an id can carry. */
 export const ID_TIME_MS_MAX = 16 ** (COARSE_DIGITS + FINE_DIGITS) - 1;
-/** No shorter id carries one: a send, with a number of one digit. */
+/** The shortest id with a time: a send with a number of one digit. */
 export const TIMED_ID_LENGTH_MIN = 35;
 
-/** When the id that begins at `at` was made, in milliseconds; undefined where it does not say. */
+/** Creation time of the id that begins at `at`, in milliseconds; undefined if it has none. */
 export function timeInId(text: string, at = 0): number | undefined {
   if (text.charCodeAt(at + COARSE_DIGITS) !== DASH) return undefined;
   const coarse = hexAt(text, at, COARSE_DIGITS);
@@ -34,17 +33,17 @@ export function timeInId(text: string, at = 0): number | undefined {
   return fine === undefined ? undefined : coarse * PERIOD_MS + fine;
 }
 
-/** Counts the periods up to a time: as long as it is the same, ids of sends begin alike. */
+/** The number of the period of a time; ids of sends in one period share their start. */
 export function periodOf(nowMs: number): number {
   return Math.floor(nowMs / PERIOD_MS);
 }
 
-/** What the id of a send begins with; 24 digits of a hash, a dot and a number follow. */
+/** The start of a send's id; 24 digits of a hash, a dot and a number follow. */
 export function periodText(period: number): string {
   return `${digits(period, COARSE_DIGITS)}-`;
 }
 
-/** Every id made before the time stands before this text, except those of sends in the same period. */
+/** Every id created before the time sorts before this text, except sends of the same period. */
 export function firstIdAt(timeMs: number): string {
   const whole = Math.max(0, Math.floor(timeMs));
   return `${digits(periodOf(whole), COARSE_DIGITS)}-${digits(whole % PERIOD_MS, FINE_DIGITS)}`;
@@ -67,7 +66,7 @@ const SEVEN = 0x37;
 
 function isSend(text: string, at: number): boolean {
   const hash = at + COARSE_DIGITS + 1;
-  // An id of somebody's own may have its marks at these places; it is not made up of digits as well.
+  // A foreign id may have a dot at this place but does not consist of digits too.
   return text.charCodeAt(hash + SEND_HASH_DIGITS) === DOT && areDigits(text, hash, SEND_HASH_DIGITS);
 }
 
@@ -76,7 +75,7 @@ function isUuidV7(text: string, at: number): boolean {
   return isDash(13) && text.charCodeAt(at + 14) === SEVEN && isDash(18) && isDash(23) && text.length >= at + 36;
 }
 
-/** Undefined where something else stands than digits in lower case. */
+/** Undefined if a character is not a lower-case hex digit. */
 function hexAt(text: string, from: number, count: number): number | undefined {
   let value = 0;
   for (let at = from; at < from + count; at++) {
@@ -92,7 +91,7 @@ function areDigits(text: string, from: number, count: number): boolean {
   return true;
 }
 
-/** Below 0 for what is no digit in lower case. */
+/** Negative if the character is not a lower-case hex digit. */
 function digitAt(text: string, at: number): number {
   const code = text.charCodeAt(at);
   if (code >= 0x30 && code <= 0x39) return code - 0x30;

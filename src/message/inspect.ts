@@ -1,6 +1,6 @@
 /**
- * How an object that users hold shows itself where it is printed, by `console.log` or in a debugger: Node, Deno and Bun all ask for this. One
- * line that says which one it is. What else it holds is the program's own affair, and looking at it must not change anything: a value
- * that is printed is not read, and what nobody has looked at is not made.
+ * The symbol with which Node, Deno and Bun let an object define its printed form (`console.log`, debuggers). Our
+ * objects print one line with their identity. Printing must have no side effects: it reads no value and creates no
+ * node.
  */
 export const INSPECT: unique symbol = Symbol.for("nodejs.util.inspect.custom");

@@ -3,9 +3,8 @@
  *
  * `copyJson` is for values that are known to be pure; `cloneJson` for what somebody's code has made: it checks and copies in one walk,
  * which costs a quarter of doing one after the other. Like a structured clone, it takes what is enumerable and leaves symbols and hidden
- * fields behind; everything else that is not pure JSON it refuses. SPEC: M32.
+ * fields behind, and fields that are undefined; everything else that is not pure JSON it refuses. SPEC: M32.
  */
-import { PAYLOAD_BYTES_MAX } from "../limits.ts";
 import {
   DATA_LIMITS,
   findImpurity,
@@ -24,8 +23,10 @@ export function copyJson(value: Json): Json {
   if (typeof value !== "object" || value === null) return value;
   if (!isJsonObject(value)) return value.map((item) => copyJson(item));
   const copy: { [key: string]: Json } = {};
-  // Pure JSON inherits nothing enumerable, and this makes no list of keys.
+  // Pure JSON inherits no enumerable property, and this loop creates no list of keys.
   for (const key in value) {
+    // Only `cloneJson` calls with such a field; JSON leaves it out.
+    if (value[key] === undefined) continue;
     const child = copyJson(value[key] as Json);
     if (key === "__proto__")
       Object.defineProperty(copy, key, { value: child, enumerable: true, configurable: true, writable: true });
@@ -34,7 +35,7 @@ export function copyJson(value: Json): Json {
   return copy;
 }
 
-/** The same, frozen all the way down. */
+/** The same, deeply frozen. */
 export function frozenCopy<T extends Json>(value: T): T {
   return freeze(copyJson(value));
 }
@@ -44,7 +45,7 @@ function freeze<T extends Json>(value: T): T {
   return Object.freeze(value);
 }
 
-/** The same for an object that rarely holds others, as metadata: three times as fast where it does not. */
+/** The same for an object that rarely contains others, like metadata: three times as fast if it does not. */
 export function copyFlat(object: JsonObject): JsonObject {
   for (const key in object) {
     const value = object[key];
@@ -54,44 +55,44 @@ export function copyFlat(object: JsonObject): JsonObject {
 }
 
 export type Clone =
-  /** As JSON text the value takes at most `bytesAtMost` bytes, and mostly far fewer. */
+  /** The value takes at most `bytesAtMost` bytes as JSON text, and mostly far fewer. */
   | { readonly kind: "clone"; readonly value: Json; readonly bytesAtMost: number }
   | { readonly kind: "impure"; readonly problem: Problem; readonly isTooLarge?: boolean };
 
-/** A deep copy of a value that may be anything, or why there is none. */
+/** A deep copy of an arbitrary value, or the reason of a refusal. */
 export function cloneJson(value: unknown, limits: JsonLimits = VALUE_LIMITS): Clone {
   const cloning = new Cloning(limits);
   const clone = cloning.clone(value, 0);
   if (clone !== UNUSUAL) return { kind: "clone", value: clone, bytesAtMost: cloning.bytesAtMost };
-  // Wrong, or only unusual: the slow walk knows, and can say where.
-  const problem = findImpurity(value, limits);
+  // Invalid or only unusual: the slow check decides and reports the place.
+  const problem = findImpurity(value, limits, "left-out");
   if (problem) return { kind: "impure", problem };
   return { kind: "clone", value: copyJson(value as Json), bytesAtMost: Number.POSITIVE_INFINITY };
 }
 
-/** A deep copy of the data of a message, or why there is none: also where it takes more bytes than a message may carry. SPEC: M36. */
-export function cloneData(data: unknown): Clone {
-  const clone = cloneJson(data, DATA_LIMITS);
-  if (clone.kind === "impure" || clone.bytesAtMost <= PAYLOAD_BYTES_MAX) return clone;
+/** A deep copy of the data of a message; also refused if it exceeds the bytes of a message. SPEC: M36. */
+export function cloneData(data: unknown, limits = DATA_LIMITS, carrier = "a message"): Clone {
+  const clone = cloneJson(data, limits);
+  if (clone.kind === "impure" || clone.bytesAtMost <= limits.bytesMax) return clone;
   const bytes = encoder.encode(JSON.stringify(clone.value)).length;
-  if (bytes <= PAYLOAD_BYTES_MAX) return clone;
-  const bound = `a message carries at most ${PAYLOAD_BYTES_MAX}`;
+  if (bytes <= limits.bytesMax) return clone;
+  const bound = `${carrier} carries at most ${limits.bytesMax}`;
   const problem = `takes ${bytes} bytes as JSON; ${bound}: send it in parts, or keep it in a file and send its name`;
   return { kind: "impure", problem: { path: "", problem }, isTooLarge: true };
 }
 
 const encoder = new TextEncoder();
-/** A character of a text is written in at most six bytes, as an escape. */
+/** A character of a text takes at most six bytes, as an escape. */
 const CHARACTER_BYTES_MAX = 6;
 /** A number, or brackets and quotes, with a comma and a colon. */
 const VALUE_BYTES_MAX = 28;
 
-/** What the fast walk leaves to the slow one. */
+/** Marks a value that the fast walk leaves to the slow check. */
 const UNUSUAL = Symbol("unusual");
 
 class Cloning {
   readonly #limits: JsonLimits;
-  /** How many values may still come: a small graph of shared references must not unfold into an endless tree. */
+  /** Limit of further values: a small graph of shared references must not expand into an endless tree. */
   #left: number;
   /** Characters of texts and keys so far. */
   #characters = 0;
@@ -142,7 +143,9 @@ class Cloning {
     for (const key in object) {
       this.#characters += key.length;
       if (key === "__proto__" || ++keys > this.#limits.keysMax || !isCleanText(key)) return UNUSUAL;
-      const child = this.clone((object as { readonly [key: string]: unknown })[key], depth + 1);
+      const given = (object as { readonly [key: string]: unknown })[key];
+      if (given === undefined) continue;
+      const child = this.clone(given, depth + 1);
       if (child === UNUSUAL) return UNUSUAL;
       copy[key] = child;
     }

@@ -1,12 +1,12 @@
 /**
- * Pure JSON: the values that a message may carry, and the check that a value made in this process is one of them.
+ * Pure JSON: the values that a message may carry, and their check.
  *
- * A value is pure when writing it as JSON and reading it back gives an equal value, in every store. So nothing is
+ * A value is pure if writing it as JSON and reading it back gives an equal value in every store. Values are not
  * coerced: `undefined`, NaN, infinities, -0 (JSON writes 0), BigInt, functions, symbols, instances, accessors, holes
- * and cycles are refused, and so are NUL and lone surrogates, which Postgres text cannot hold. SPEC: M6, M7, M8.
+ * and cycles are refused, and so are NUL and lone surrogates, which Postgres cannot store. SPEC: M6, M7, M8.
  *
- * The walk recurses, but never deeper than the depth limit, and visits no more values than the size limit has bytes,
- * so that a small graph of shared references cannot unfold into an endless tree.
+ * The walk recurses up to the depth limit, and visits at most as many values as the size limit has bytes, so that a
+ * small graph of shared references cannot expand into an endless tree.
  */
 
 import { DEPTH_MAX, OBJECT_KEYS_MAX, PAYLOAD_BYTES_MAX } from "../limits.ts";
@@ -17,7 +17,7 @@ export type JsonArray = readonly Json[];
 export type Json = null | boolean | number | string | JsonArray | JsonObject;
 
 export interface JsonLimits {
-  /** Bytes of UTF-8 text; for a value in memory, the number of values in it (each writes at least one byte). */
+  /** Bytes of UTF-8 text; for a value in memory, the number of values in it (each takes at least one byte). */
   readonly bytesMax: number;
   /** Containers around the innermost value; `[]` has depth 1. */
   readonly depthMax: number;
@@ -30,12 +30,19 @@ export const VALUE_LIMITS: JsonLimits = {
   keysMax: OBJECT_KEYS_MAX,
 };
 
-/** Of data, which stands one level deep in its message. */
+/** Limits of data, which is one level deep in its message. */
 export const DATA_LIMITS: JsonLimits = { ...VALUE_LIMITS, depthMax: DEPTH_MAX - 1 };
 
-/** What keeps `value` from being pure JSON, or undefined when it is. */
-export function findImpurity(value: unknown, limits: JsonLimits = VALUE_LIMITS): Problem | undefined {
-  return new Inspection(limits).inspect(value);
+/** How to treat fields whose value is undefined. JSON leaves them out, so a copy may too. */
+export type UndefinedFields = "refused" | "left-out";
+
+/** Why `value` is not pure JSON; undefined if it is. */
+export function findImpurity(
+  value: unknown,
+  limits: JsonLimits = VALUE_LIMITS,
+  undefinedFields: UndefinedFields = "refused",
+): Problem | undefined {
+  return new Inspection(limits, undefinedFields).inspect(value);
 }
 
 /** Text that every store can hold: no lone surrogate, no NUL. */
@@ -49,13 +56,15 @@ export function isJsonObject(value: Json | undefined): value is JsonObject {
 
 class Inspection {
   readonly #limits: JsonLimits;
+  readonly #undefinedFields: UndefinedFields;
   /** The containers that hold the value now inspected, outermost first. */
   readonly #ancestors: object[] = [];
   /** Values visited so far. */
   #visited = 0;
 
-  constructor(limits: JsonLimits) {
+  constructor(limits: JsonLimits, undefinedFields: UndefinedFields) {
     this.#limits = limits;
+    this.#undefinedFields = undefinedFields;
   }
 
   inspect(value: unknown): Problem | undefined {
@@ -87,7 +96,7 @@ class Inspection {
 
   #inspectArray(array: readonly unknown[]): Problem | undefined {
     if (Object.getPrototypeOf(array) !== Array.prototype) return wrong(`must be a plain array, got ${instance(array)}`);
-    // Counted before the names are listed: an array of 4 billion holes is one small object.
+    // Checked before the names are listed: an array of 4 billion holes is one small object.
     if (array.length > this.#limits.bytesMax) return wrong(`holds more than ${this.#limits.bytesMax} values`);
     for (let index = 0; index < array.length; index++) {
       const property = Object.getOwnPropertyDescriptor(array, index);
@@ -114,6 +123,7 @@ class Inspection {
     for (const key of keys) {
       if (!isCleanText(key)) return within(key, uncleanText("key"));
       const property = Object.getOwnPropertyDescriptor(object, key);
+      if (this.#undefinedFields === "left-out" && isUndefinedField(property)) continue;
       const problem = property === undefined ? wrong("vanished while it was read") : this.#inspectProperty(property);
       if (problem !== undefined) return within(key, problem);
     }
@@ -127,18 +137,22 @@ class Inspection {
   }
 }
 
+function isUndefinedField(property: PropertyDescriptor | undefined): boolean {
+  return property !== undefined && "value" in property && property.value === undefined && property.enumerable === true;
+}
+
 function hasSymbols(object: object): boolean {
   return Object.getOwnPropertySymbols(object).length > 0;
 }
 
-/** What people mean when they hand in one of these. */
+/** Usual replacements for these classes. */
 const INSTEAD: ReadonlyMap<string, string> = new Map([
   ["Date", "keep its toISOString() or its time in milliseconds"],
   ["Map", "keep Object.fromEntries(map)"],
   ["Set", "keep [...set]"],
 ]);
 
-/** What an object is that is not plain, and what to keep instead where that is known. */
+/** Describes a non-plain object, with a replacement if one is known. */
 export function instance(object: object): string {
   const maker: unknown = Object.getOwnPropertyDescriptor(Object.getPrototypeOf(object), "constructor")?.value;
   if (typeof maker !== "function") return "an object with another prototype";

@@ -1,16 +1,16 @@
 /**
- * A message becomes a line of JSON, its newline included: the counterpart of `line.ts`. SPEC: M33.
+ * Prints a message as a line of JSON with its newline: the counterpart of `line.ts`. SPEC: M33.
  *
- * What `JSON.stringify` makes of the whole message, in the same order; but most answers have nothing but ids and a timestamp for
- * metadata, and an envelope around data costs the printer several times as much as the data: of those only the data is printed by it.
+ * The output equals that of `JSON.stringify`. Most answers have only ids and a timestamp as metadata, and serializing
+ * the envelope costs several times as much as the data, so for those only the data is serialized.
  */
 import type { Message } from "./envelope.ts";
 import type { ErrorData } from "./error-data.ts";
 
-/** What must be written otherwise within quotes, and what need not but might. */
+/** Characters that are escaped in JSON, or might be. */
 const UNUSUAL = /[^ !#-[\]-~]/;
 
-/** The end of lines of the last timestamp: many messages share one. */
+/** The end of a line with the last timestamp, which many messages share. */
 let endTimestamp = Number.NaN;
 let end = "";
 
@@ -28,7 +28,7 @@ export function printLine(message: Message | Message<ErrorData>): string {
   return `${envelope},"metadata":{"causation":"${causation}","id":"${id}${end}`;
 }
 
-/** Whether metadata is what an answer has at least, in the order of its maker, and no more. */
+/** Whether metadata has exactly the keys of a plain answer, in their usual order. */
 function isBare(metadata: object): boolean {
   let at = 0;
   for (const key in metadata) if (key !== BARE[at++]) return false;

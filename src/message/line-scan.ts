@@ -1,18 +1,18 @@
 /**
- * The scan of a JSON text before it is parsed. SPEC: M9, M10.
+ * Scans a JSON text before it is parsed. SPEC: M9, M10.
  *
- * Ten thousand brackets in a 20 KB line parse, and then break every recursive walk behind the parser; so depth and
- * keys per object are bounded on the bytes. On the way the scan notes whether anything in the text *could* become a
- * value that is not pure JSON (an exponent, a very long number, a -0, an escaped NUL or surrogate): only then must the
- * parsed value be walked, which for an ordinary message costs more than the scan itself.
+ * Ten thousand brackets in a 20 KB line parse, and then break every recursive walk. So depth and keys per object are
+ * limited on the bytes. The scan also detects texts that *could* contain an impure value (an exponent, a very long
+ * number, a -0, an escaped NUL or surrogate): only those are walked after parsing, which for an ordinary message costs
+ * more than the scan.
  *
- * It is not a parser: malformed text gets any verdict but never a wrong "clean" about text that parses.
+ * It is not a parser: malformed text gets any verdict, but text that parses never gets a wrong "clean".
  */
 
 import type { JsonLimits } from "./json.ts";
 import type { Problem } from "./problem.ts";
 
-/** "inspect": parse it, then look for values that are not pure. */
+/** "inspect": parse it, then check the value for purity. */
 export type ScanVerdict = "clean" | "inspect" | Problem;
 
 const QUOTE = 0x22;
@@ -35,7 +35,7 @@ const FINITE_LENGTH_MAX = 308;
 /** Every integer of this many digits is exact in a double. */
 const EXACT_DIGITS_MAX = 15;
 
-/** Scans the bytes from `start` to `end`, which stand so deep in a whole. */
+/** Scans the bytes from `start` to `end`; `depthBefore` is their depth in the whole text. */
 export function scanJsonText(
   bytes: Uint8Array,
   start: number,
@@ -47,7 +47,7 @@ export function scanJsonText(
   let depth = depthBefore;
   let colons = 0;
   let suspect = false;
-  /** Where the number, literal or white space began that the scan is in. */
+  /** Start of the current number, literal or white space. */
   let tokenStart = start;
 
   for (let i = start; i < end; i++) {
@@ -79,7 +79,7 @@ export function scanJsonText(
     tokenStart = i + 1;
   }
 
-  // All colons together are within the bound for one object: none can be over it.
+  // If all colons together are within the limit for one object, no object exceeds it.
   const crowded = colons > keysMax ? findCrowdedObject(bytes, start, end, limits) : undefined;
   return crowded ?? (suspect ? "inspect" : "clean");
 }
@@ -91,17 +91,17 @@ function isSuspectEscape(bytes: Uint8Array, i: number): boolean {
   return first === ZERO && bytes[i + 2] === ZERO && bytes[i + 3] === ZERO && bytes[i + 4] === ZERO;
 }
 
-/** An integer that would become another one when it is parsed; `at` is inside of it. */
+/** Finds an integer that parsing would round; `at` is inside of it. */
 function findRounded(bytes: Uint8Array, at: number, start: number, end: number): Problem | undefined {
   let [from, to] = [at, at + 1];
   while (from > start && isOfNumber(bytes[from - 1]!)) from--;
   while (to < end && isOfNumber(bytes[to]!)) to++;
-  // One that is longer is looked at once it is parsed: it may be too large for a number at all.
+  // A longer one is checked after parsing: it may overflow.
   if (to - from > FINITE_LENGTH_MAX) return undefined;
   const text = String.fromCharCode(...bytes.subarray(from, to));
   if (!INTEGER.test(text)) return undefined;
   const parsed = Number(text);
-  // A double is printed with the fewest digits that lead back to it, and zeros behind them.
+  // A double prints with the fewest digits that identify it, followed by zeros.
   if (String(parsed) === text || BigInt(parsed) === BigInt(text)) return undefined;
   const problem = `holds the integer ${text.slice(0, 40)}, which would be rounded at byte ${from - start}; send it as a string`;
   return { path: "", problem };
@@ -118,7 +118,9 @@ function isDigit(byte: number | undefined): boolean {
   return byte !== undefined && byte >= 0x30 && byte <= 0x39;
 }
 
-/** The second, rarer scan: counts the members of each object, duplicates included. Depth is known to be bounded. */
+/**
+ * The second, rarer scan: counts the members of each object, including duplicates. The depth is known to be bounded.
+ */
 function findCrowdedObject(
   bytes: Uint8Array,
   start: number,

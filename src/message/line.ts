@@ -1,13 +1,12 @@
 /**
- * A line of JSON becomes a message, or a refusal with its reason: 413 too long, 400 not JSON, 422 not a message.
+ * Parses a line of JSON into a message, or a refusal with its reason: 413 too long, 400 not JSON, 422 not a message.
  * SPEC: M9-M12.
  *
  *   bytes --length--> --scan: depth, keys--> --UTF-8--> --JSON.parse--> --pure?--> --envelope--> message
  *
- * The value that JSON.parse makes is the message; nothing is copied or normalised (`ordinary-line.ts`: of most lines only a part
- * is parsed, to the same value). Of duplicate keys JSON.parse keeps
- * the last, numbers are rounded to doubles, and `__proto__` is a key like any other. Framing (where a line ends) is
- * the adapter's business.
+ * The result of `JSON.parse` is the message, without a copy or normalisation (`ordinary-line.ts` parses only a part of
+ * most lines, with the same result). Of duplicate keys the last counts, numbers are rounded to doubles, and `__proto__`
+ * is an ordinary key. Adapters find the ends of lines.
  */
 
 import { DEPTH_MAX, LINE_BYTES_MAX, OBJECT_KEYS_MAX } from "../limits.ts";
@@ -23,23 +22,23 @@ export const LINE_LIMITS: JsonLimits = {
   keysMax: OBJECT_KEYS_MAX,
 };
 
-/** Longer texts are encoded into bytes of their own. */
+/** Longer texts are encoded into a new array. */
 const SCRATCH_BYTES = 16_384;
 
-// A byte order mark is kept, so that JSON.parse refuses it: two texts are never read as the same line by accident.
+// A byte order mark is kept, so that `JSON.parse` refuses it: different texts are never read as the same line.
 const decoder = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
 const encoder = new TextEncoder();
-/** Where texts of ordinary length are encoded for the scan; used and left within one call. */
+/** Buffer for the scan of texts of ordinary length; used within one call only. */
 const scratch = new Uint8Array(SCRATCH_BYTES);
 
-/** Reads one line, without its newline. A string is measured by the bytes of its UTF-8 form. */
+/** Parses one line without its newline. A string is measured by its UTF-8 bytes. */
 export function parseLine(line: Uint8Array | string, limits: JsonLimits = LINE_LIMITS): Checked {
-  // UTF-8 has no fewer bytes than UTF-16 has units, so this refuses nothing wrongly and encodes nothing huge.
+  // UTF-8 has at least as many bytes as UTF-16 has units, so this check is safe and avoids encoding huge texts.
   if (line.length > limits.bytesMax) return tooLong(limits);
   return typeof line === "string" ? parseText(line, limits) : parseLineAt(line, 0, line.length, undefined, limits);
 }
 
-/** Reads the line that stands at `start` to `end` among other bytes; `text` is its text, where somebody has decoded it. */
+/** Parses the line at `start` to `end` within `bytes`; `text` is its text if it is already decoded. */
 export function parseLineAt(
   bytes: Uint8Array,
   start: number,
@@ -59,7 +58,7 @@ export function parseLineAt(
   return checked;
 }
 
-/** The text of bytes that are all ASCII, so that each is a character and lines stand in it where they stand in the bytes. */
+/** The text of ASCII bytes, in which positions equal byte offsets; undefined for other bytes. */
 export function asciiText(bytes: Uint8Array): string | undefined {
   const text = decode(bytes);
   return text?.length === bytes.length ? text : undefined;
@@ -81,13 +80,13 @@ function parseScanned(text: string, verdict: "clean" | "inspect", limits: JsonLi
   try {
     value = JSON.parse(text);
   } catch (error) {
-    // The engine's own words help a person and differ between engines; nothing may depend on them.
+    // The engine's own message helps a person but differs between engines; code must not depend on it.
     return refused(400, `malformed JSON: ${thrownText(error)}`);
   }
   return verdict === "clean" ? checkEnvelope(value) : checkMessage(value, limits);
 }
 
-/** Undefined for bytes that are not UTF-8; `fatal` makes the decoder throw instead of repairing them. */
+/** Undefined for bytes that are not UTF-8: with `fatal` the decoder throws instead of replacing them. */
 function decode(bytes: Uint8Array): string | undefined {
   try {
     return decoder.decode(bytes);

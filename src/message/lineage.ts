@@ -1,35 +1,36 @@
 /**
- * The makers of messages, and lineage: what a message takes over from the one that caused it. SPEC: M15, M16.
+ * Creates messages and their lineage: the metadata that a message inherits from its cause. SPEC: M15, M16.
  *
- * Ids and timestamps come from the host, through the small `Mint` that this room asks for. The makers check the type;
- * that `data` is pure JSON is checked once, where a message enters the loop or the journal.
+ * Ids and timestamps come from the host through the interface `Mint`. The functions check the type; the purity of
+ * `data` is checked once, where a message enters the loop or the journal.
  */
 
 import { isMessageType, type Kind, type Message, type Metadata, TYPE_LENGTH_MAX } from "./envelope.ts";
 import type { ErrorData } from "./error-data.ts";
 import type { Json } from "./json.ts";
+import { MillraceError } from "./millrace-error.ts";
 import { show } from "./problem.ts";
 import { childOf } from "./trace-context.ts";
 
-/** What a maker needs of the host: the time in milliseconds, and a new unique id. */
+/** The parts of the host used here: the time in milliseconds, and new unique ids. */
 export interface Mint {
   now(): number;
-  /** `nowMs` is what `now` has just said. */
+  /** `nowMs` is the last result of `now`. */
   id(nowMs?: number): string;
 }
 
-/** Metadata that a caller may give: everything but what the mint decides. */
+/** Metadata that a caller may set: all but id and timestamp. */
 export type Lineage = Omit<Partial<Metadata>, "id" | "timestamp"> & { readonly id?: never; readonly timestamp?: never };
 
 export type Answerable = Pick<Message<unknown>, "type" | "metadata">;
 
-/** A maker was given a type that no message can have. */
-export class MessageTypeError extends TypeError {
+/** The given text is not a message type. */
+export class MessageTypeError extends MillraceError<"MESSAGE_TYPE_INVALID"> {
   override readonly name = "MessageTypeError";
-  readonly code = "MESSAGE_TYPE_INVALID";
 
   constructor(type: unknown) {
     super(
+      "MESSAGE_TYPE_INVALID",
       `a message type is two PascalCase names joined by a dot, like Memory.Get, of at most ${TYPE_LENGTH_MAX} characters; got ${show(type)}`,
     );
   }
@@ -58,8 +59,8 @@ export function error(mint: Mint, request: Answerable, data: ErrorData): Message
 }
 
 /**
- * The lineage of a consequence of `parent`: the parent's id as causation, its correlation, its label, and its trace context with
- * the parent's own span as the parent span.
+ * The lineage of a consequence of `parent`: causation (the parent's id), correlation, label, and trace context with the
+ * parent's span as the parent span.
  */
 export function causedBy(parent: Pick<Message<unknown>, "metadata">): Lineage {
   const { id, correlation, traceparent, tracestate, label } = parent.metadata;
@@ -78,7 +79,7 @@ function answer<Data>(mint: Mint, kind: Kind, request: Answerable, data: Data): 
   const carriesTrace = traceparent !== undefined || tracestate !== undefined;
   const carriesMore = correlation !== undefined || carriesTrace || label !== undefined;
   if (carriesMore || !isMessageType(type)) return make(mint, kind, type, data, causedBy(request));
-  // What `make` would make of it, in one piece: most requests carry nothing on, and every one is answered.
+  // Equals the result of `make` in one step: most requests have no lineage, and each is answered.
   const timestamp = mint.now();
   return { kind, type, data, metadata: { causation, id: mint.id(timestamp), timestamp } };
 }
@@ -86,6 +87,6 @@ function answer<Data>(mint: Mint, kind: Kind, request: Answerable, data: Data): 
 function make<Data>(mint: Mint, kind: Kind, type: string, data: Data, lineage?: Lineage): Message<Data> {
   if (!isMessageType(type)) throw new MessageTypeError(type);
   const timestamp = mint.now();
-  // Spread last to first in meaning: what the mint decides cannot be overridden by untyped callers.
+  // Id and timestamp come last, so that untyped callers cannot override them.
   return { kind, type, data, metadata: { ...lineage, id: mint.id(timestamp), timestamp } };
 }

@@ -1,20 +1,22 @@
-/** The word that somebody may have meant, for whoever is told that what he wrote is not known. */
+/**
+ * Suggests the nearest known word for a misspelt one.
+ */
 
-/** More than this is another word and no slip. */
+/** More edits make another word. */
 const SLIPS_MAX = 2;
 
-/** The known word with the fewest slips, whatever its case; undefined where none is near. */
+/** The known word with the fewest edits, ignoring case; undefined if none is near. */
 export function nearWord(word: string, known: readonly string[]): string | undefined {
   const lower = word.toLowerCase();
   const near = known
     .map((candidate) => ({ candidate, slips: slipsBetween(lower, candidate.toLowerCase()) }))
-    // Of a short word, two wrong letters leave nothing of it.
+    // Two wrong letters in a short word are no similarity.
     .filter(({ candidate, slips }) => slips <= SLIPS_MAX && slips * 2 < candidate.length)
     .sort((a, b) => a.slips - b.slips);
   return near[0]?.candidate;
 }
 
-/** What to say of a word that is none of those that are known: the near one, or all of them. The prefix is what all begin with. */
+/** Message for an unknown word: the nearest known one, or all of them. `prefix` precedes each. */
 export function notKnown(word: string, known: readonly string[], prefix = ""): string {
   const near = nearWord(word, known);
   const hint =
@@ -25,8 +27,8 @@ export function notKnown(word: string, known: readonly string[], prefix = ""): s
 }
 
 /**
- * The first option that is not known, as a sentence with the nearest known word; undefined where all are known. A misspelt option
- * would be ignored in JavaScript. SPEC: K74.
+ * A sentence about the first unknown option with the nearest known word; undefined if all are known. JavaScript would
+ * ignore a misspelt option. SPEC: K74.
  */
 export function unknownOption(given: object, known: Readonly<Record<string, true>>): string | undefined {
   const names = Object.keys(known);
@@ -34,7 +36,7 @@ export function unknownOption(given: object, known: Readonly<Record<string, true
   return unknown === undefined ? undefined : `the option ${JSON.stringify(unknown)} ${notKnown(unknown, names)}`;
 }
 
-/** Letters to put in, leave out, exchange or swap with their neighbour: the optimal string alignment distance, row by row. */
+/** Optimal string alignment distance: insertions, deletions, substitutions and swaps of neighbours, row by row. */
 function slipsBetween(from: string, to: string): number {
   let before: readonly number[] = [];
   let above: readonly number[] = Array.from({ length: to.length + 1 }, (_, at) => at);

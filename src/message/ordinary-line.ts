@@ -1,19 +1,19 @@
 /**
- * An ordinary line is read around its data, as an answer is printed around it (`line-print.ts`): of
+ * Fast path for ordinary lines. Of a line like
  *
  *     {"kind":"query","type":"Memory.Get","data":{...},"metadata":{"id":"...","timestamp":1757000000000}}
  *
- * only the data and the id are parsed. What comes before them is the same in line after line and is remembered with what it says; the
- * envelope costs `JSON.parse` twice as much as the data of a small message. SPEC: M11.
+ * only the data and the id are parsed. The start of the line repeats and is cached with its kind and type; parsing the
+ * envelope costs twice as much as the data of a small message. SPEC: M11.
  *
- * It is the same message: a text that parses by itself, between a beginning and an end that do not depend on it, has only one meaning. Whatever
- * is not written just so, or is to be looked at more closely, is left to `line.ts`.
+ * The result is the same message, because data that parses alone between a fixed start and a fixed end has one meaning.
+ * Any other form, and any suspicious text, is left to `line.ts`.
  */
 import { ID_LENGTH_MAX, type Message } from "./envelope.ts";
 import type { Json, JsonLimits } from "./json.ts";
 import { scanJsonText } from "./line-scan.ts";
 
-/** What stands before the data, and what it says. */
+/** The text before the data, with its kind and type. */
 interface Head {
   readonly text: string;
   readonly kind: Message["kind"];
@@ -28,18 +28,21 @@ const BACKSLASH = 0x5c;
 const ZERO = 0x30;
 const NINE = 0x39;
 const CLOSE = 0x7d;
-/** So many digits are a safe integer, whatever they are. */
+/** Numbers of this many digits are safe integers. */
 const DIGITS_MAX = 15;
-/** Members and depth of an ordinary envelope: where even these are too many, the scan of the whole line says so. */
+/** Keys and depth of an ordinary envelope; if they exceed the limits, the scan of the whole line reports it. */
 const ENVELOPE_KEYS = 4;
 const ENVELOPE_DEPTH = 2;
-/** Forgotten together when there are more: no app has as many types that are asked in turns. */
+/** The cache is cleared above this size: no app uses as many types at once. */
 const HEADS_MAX = 256;
 
 const heads = new Map<string, Head>();
 let lastHead: Head | undefined;
 
-/** The message of the line at `start` to `end`, whose text this is; undefined where it is not ordinary, or not known to be. */
+/**
+ * The message of the line at `start` to `end` with this text; undefined if it is not ordinary or its start is not
+ * cached.
+ */
 export function readOrdinary(
   bytes: Uint8Array,
   start: number,
@@ -47,7 +50,7 @@ export function readOrdinary(
   text: string,
   limits: JsonLimits,
 ): Message | undefined {
-  // Where not all of it is ASCII, places in the text are others than in the bytes.
+  // Positions in the text equal byte offsets only if all of it is ASCII.
   if (text.length !== end - start || bytes[end - 1] !== CLOSE || bytes[end - 2] !== CLOSE) return undefined;
   const head = headOf(text);
   if (head === undefined || limits.keysMax < ENVELOPE_KEYS || limits.depthMax < ENVELOPE_DEPTH) return undefined;
@@ -70,7 +73,7 @@ export function readOrdinary(
   if (scanJsonText(bytes, dataFrom, dataEnd, limits, 1) !== "clean") return undefined;
   try {
     const data: Json = JSON.parse(text.slice(dataFrom - start, dataEnd - start));
-    // A part of the line would keep the whole chunk that it came with alive for as long as the id is.
+    // A slice of the line would keep its whole chunk alive for as long as the id.
     const id: string = JSON.parse(text.slice(idFrom - 1 - start, idEnd + 1 - start));
     return { kind: head.kind, type: head.type, data, metadata: { id, timestamp } };
   } catch {
@@ -85,14 +88,14 @@ function headOf(text: string): Head | undefined {
   return head;
 }
 
-/** Whether a word stands at a place of a text. `startsWith` says the same and takes twice as long. */
+/** Whether a word is at a position of a text; twice as fast as `startsWith`. */
 function stands(word: string, text: string, at: number): boolean {
   return at >= 0 && text.slice(at, at + word.length) === word;
 }
 
-/** Remembers how an ordinary line of this kind and type begins: one was read the other way. */
+/** Caches the start of ordinary lines of this kind and type after the first one was parsed normally. */
 export function noteOrdinary({ kind, type }: Message): void {
-  // What an answer must have besides is no part of an ordinary line.
+  // Answers need more metadata than an ordinary line has.
   if (kind === "reply" || kind === "error" || (type === lastHead?.type && kind === lastHead.kind)) return;
   if (heads.size >= HEADS_MAX) heads.clear();
   const text = `{"kind":"${kind}","type":"${type}"${DATA}`;
@@ -104,7 +107,7 @@ function isDigit(byte: number | undefined): boolean {
   return byte !== undefined && byte >= ZERO && byte <= NINE;
 }
 
-/** What may stand in a text and means itself; a control character is found by the parser. */
+/** A character that needs no escape; the parser detects control characters. */
 function isPlain(byte: number): boolean {
   return byte !== QUOTE && byte !== BACKSLASH;
 }

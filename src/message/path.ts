@@ -1,23 +1,22 @@
 /**
- * Paths into JSON values: reading, and writing that leaves the old value as it was and shares what did not change.
- * SPEC: M22-M25.
+ * Paths into JSON values: reads, and writes that copy the changed path and share the rest. SPEC: M22-M25.
  *
  * A path is an array of strings, one per step: an own key of an object, or an index of an array in canonical decimal
  * ("0", "17"; not "01", "-1", "1e3" or "length"). So `["a","b"]` and `["a/b"]` are different paths, and no key is
- * special: `__proto__` and `constructor` name data. Writing creates no parents and no holes.
+ * special: `__proto__` and `constructor` name data. A write creates no parents and no holes.
  */
 
-import { CodedError } from "./coded-error.ts";
 import { equal } from "./equality.ts";
 import { isJsonObject, type Json, type JsonArray, type JsonObject } from "./json.ts";
+import { MillraceError } from "./millrace-error.ts";
 import { show } from "./problem.ts";
 
 export type Path = readonly string[];
 
 export type PathErrorCode = "PATH_NO_PARENT" | "PATH_BAD_INDEX" | "PATH_UNDELETABLE";
 
-/** A write at a path where nothing can be written. */
-export class PathError extends CodedError<PathErrorCode> {
+/** A write at a path that cannot be written. */
+export class PathError extends MillraceError<PathErrorCode> {
   override readonly name = "PathError";
 
   constructor(code: PathErrorCode, path: Path, problem: string) {
@@ -25,12 +24,14 @@ export class PathError extends CodedError<PathErrorCode> {
   }
 }
 
-/** For people: `/a/b`. What is `/` or `~` in a step is written as in JSON Pointer, so that no two paths read the same. */
+/**
+ * For people: `/a/b`. `/` and `~` in a step are escaped as in JSON Pointer, so that different paths read differently.
+ */
 export function pathText(path: Path): string {
   return path.map((step) => `/${step.replaceAll("~", "~0").replaceAll("/", "~1")}`).join("");
 }
 
-/** For people: a place in a document, which is the document where the path is empty. */
+/** For people: a place in a document; only the document if the path is empty. */
 export function placeText(document: string, path: Path): string {
   return path.length === 0 ? document : `${document} ${pathText(path)}`;
 }
@@ -38,7 +39,7 @@ export function placeText(document: string, path: Path): string {
 /** The largest index that an array can have. */
 const INDEX_MAX = 2 ** 32 - 2;
 
-/** The value at the path, or undefined if there is none. */
+/** The value at the path; undefined if there is none. */
 export function getAt(value: Json, path: Path): Json | undefined {
   let at: Json | undefined = value;
   for (let i = 0; i < path.length && at !== undefined; i++) at = child(at, path[i]!);
@@ -46,15 +47,15 @@ export function getAt(value: Json, path: Path): Json | undefined {
 }
 
 /**
- * Whether the value reaches the path: every step before the last lands on an object or array. The last step itself
- * may be absent; a value reaches the empty path always.
+ * Whether the value reaches the path: every step before the last leads to an object or array. The last step may be
+ * absent; every value reaches the empty path.
  */
 export function reaches(value: Json, path: Path): boolean {
   const steps = path.length - 1;
   return steps < 0 || stepsToDeepestContainer(value, path) >= steps;
 }
 
-/** The last object or array on the way along the path; undefined if the value itself is neither. */
+/** The last object or array along the path; undefined if the value itself is neither. */
 export function deepestContainer(value: Json, path: Path): JsonObject | JsonArray | undefined {
   const steps = stepsToDeepestContainer(value, path);
   const container = steps < 0 ? undefined : getAt(value, path.slice(0, steps));
@@ -62,8 +63,8 @@ export function deepestContainer(value: Json, path: Path): JsonObject | JsonArra
 }
 
 /**
- * The value with `next` at the path. The result is `value` itself when an equal value was there already, and shares
- * every subtree beside the path. An array grows by one, at the index that is its length.
+ * The value with `next` at the path. Returns `value` itself if an equal value was there, and shares every subtree
+ * beside the path. An array grows by one at the index equal to its length.
  */
 export function setAt(value: Json, path: Path, next: Json): Json {
   const parents = parentsOf(value, path);
@@ -74,7 +75,9 @@ export function setAt(value: Json, path: Path, next: Json): Json {
   return rebuild(parents, path, next);
 }
 
-/** The value without the object key at the path; `value` itself if it is not there. Array elements are not deleted. */
+/**
+ * The value without the object key at the path; `value` itself if the key is absent. Array elements cannot be deleted.
+ */
 export function deleteAt(value: Json, path: Path): Json {
   const parents = parentsOf(value, path);
   const last = parents.at(-1);
@@ -89,7 +92,7 @@ export function deleteAt(value: Json, path: Path): Json {
   return rebuild(parents.slice(0, -1), path.slice(0, -1), copy);
 }
 
-/** The index that a step names in an array, or undefined if it is not a canonical index. */
+/** The index that a step names in an array; undefined if it is not canonical. */
 export function arrayIndex(step: string): number | undefined {
   const length = step.length;
   if (length === 0 || length > 10 || (length > 1 && step.charCodeAt(0) === 0x30)) return undefined;
@@ -111,7 +114,7 @@ function child(container: Json, step: string): Json | undefined {
   return Object.hasOwn(container, step) ? (container as JsonObject)[step] : undefined;
 }
 
-/** How many steps along the path still land on a container; -1 if the value is not one itself. */
+/** How many steps along the path lead to a container; -1 if the value is not one itself. */
 function stepsToDeepestContainer(value: Json, path: Path): number {
   let steps = -1;
   let at: Json | undefined = value;
@@ -128,7 +131,7 @@ function isContainer(value: Json | undefined): value is JsonObject | JsonArray {
   return typeof value === "object" && value !== null;
 }
 
-/** The containers along the path, outermost first, one per step; each must be there. */
+/** The containers along the path, outermost first, one per step; all must exist. */
 function parentsOf(value: Json, path: Path): (JsonObject | JsonArray)[] {
   const parents: (JsonObject | JsonArray)[] = [];
   let at: Json | undefined = value;

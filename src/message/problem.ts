@@ -1,9 +1,8 @@
 /**
- * A problem: what is wrong with a value, and where. Every validator of this room answers with the first one it finds;
- * one is enough to repair the sender, and a hostile message cannot make the answer larger than itself.
+ * A problem of a value and its place. Every validator of this room returns the first one that it finds, so that a
+ * hostile message cannot make the answer larger than itself.
  *
- * The text of a problem travels in error messages, so it must itself be clean: whatever is shown of the input is
- * clipped and escaped here. SPEC: M5.
+ * The text of a problem is part of error messages, so the shown input is clipped and escaped here. SPEC: M5.
  */
 
 export interface Problem {
@@ -21,7 +20,7 @@ export function problemText({ path, problem }: Problem): string {
   return path === "" ? problem : `${path}: ${problem}`;
 }
 
-/** The same problem, seen from the container that holds the value under `key`. */
+/** The same problem, seen from the container that has the value under `key`. */
 export function within(key: string | number, { path, problem }: Problem): Problem {
   const rest = path === "" || path.startsWith("[") ? path : `.${path}`;
   return { path: pathSegment(key) + rest, problem };
@@ -43,7 +42,7 @@ function isPlainName(key: string): boolean {
   return true;
 }
 
-/** A value in a few characters, for "got ..."; containers and instances by what they are, not by what they hold. */
+/** A short form of a value for "got ..."; containers and instances by their kind, not their contents. */
 export function show(value: unknown): string {
   switch (typeof value) {
     case "string":
@@ -64,7 +63,7 @@ export function show(value: unknown): string {
   }
 }
 
-/** JSON.stringify writes lone surrogates and NUL as escapes, so that what is shown is always clean text. */
+/** `JSON.stringify` escapes lone surrogates and NUL, so the result is clean text. */
 function showText(text: string): string {
   return JSON.stringify(text.length > SHOWN_LENGTH_MAX ? `${text.slice(0, SHOWN_LENGTH_MAX)}…` : text);
 }

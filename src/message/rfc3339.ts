@@ -1,22 +1,22 @@
 /**
  * RFC 3339 times, as CloudEvents write them, to and from milliseconds. SPEC: M30.
  *
- * `Date.parse` is not used: engines differ in what they take besides the one format of ECMAScript. Finer fractions
- * than milliseconds are cut off here; whoever needs them keeps the text.
+ * `Date.parse` is not used, because engines accept different formats besides the one of ECMAScript. Fractions below a
+ * millisecond are cut off.
  */
 
 const TIME = /^(\d{4})-(\d\d)-(\d\d)[Tt](\d\d):(\d\d):(\d\d)(?:\.(\d+))?(?:[Zz]|([+-])(\d\d):(\d\d))$/;
 
-/** 9999-12-31T23:59:59.999Z, the last time that has a text. */
+/** 9999-12-31T23:59:59.999Z, the last time with four digits for the year. */
 const TIME_MS_MAX = 253_402_300_799_999;
 const MINUTE_MS = 60_000;
 
-/** The time as text in UTC, or undefined for one past the year 9999. */
+/** The time as text in UTC; undefined after the year 9999. */
 export function formatTime(ms: number): string | undefined {
   return ms <= TIME_MS_MAX ? new Date(ms).toISOString() : undefined;
 }
 
-/** Milliseconds since 1970, negative before; undefined for what is not a time. A leap second is the second after it. */
+/** Milliseconds since 1970, negative before; undefined for an invalid time. A leap second counts as the next second. */
 export function parseTime(text: string): number | undefined {
   const match = TIME.exec(text);
   if (match === null) return undefined;
@@ -39,7 +39,7 @@ export function parseTime(text: string): number | undefined {
 
 /** Undefined for a day that the calendar does not have. */
 function dayStart(year: number, month: number, day: number): number | undefined {
-  // Set in one call: Date.UTC reads the years 0 to 99 as 1900 to 1999.
+  // In one call: `Date.UTC` reads the years 0 to 99 as 1900 to 1999.
   const date = new Date(0);
   date.setUTCFullYear(year, month - 1, day);
   return date.getUTCMonth() === month - 1 && date.getUTCDate() === day ? date.getTime() : undefined;

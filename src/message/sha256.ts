@@ -115,7 +115,7 @@ export class Sha256 {
   }
 }
 
-/** UTF-8, valid until the next call. Lone surrogates throw: they have no bytes, and two texts would hash alike. */
+/** UTF-8, valid until the next call. Lone surrogates throw, because different texts would have the same bytes. */
 function encodeText(text: string): Uint8Array {
   if (!text.isWellFormed()) throw new TypeError("a text with a lone surrogate has no UTF-8 form; it cannot be hashed");
   if (text.length * 3 > scratch.length) return encoder.encode(text);
@@ -161,7 +161,7 @@ function wordsToBytes(state: Int32Array): Uint8Array {
 }
 
 function wordsToHex(state: Int32Array): string {
-  // Decoded at once: a text that is put together from pieces keeps them all, a kilobyte for each hash.
+  // Decoded at once: a string concatenated from pieces keeps them all, a kilobyte per hash.
   for (let i = 0; i < 64; i++) hex[i] = DIGITS[(state[i >> 3]! >>> (28 - 4 * (i & 7))) & 15]!;
   return decoder.decode(hex);
 }

@@ -1,5 +1,5 @@
 /**
- * Topic patterns: which topics a subscription wants. SPEC: M28.
+ * Topic patterns of subscriptions. SPEC: M28.
  *
  *   email.received   that topic
  *   email.*          one more segment: email.received, not email nor email.a.b
@@ -7,7 +7,7 @@
  *   email.**         one or more further segments; only as the last segment
  *   *                every topic of one segment;  **  every topic
  *
- * A star stands for whole segments. Matching walks both strings once: no regular expression, no backtracking.
+ * A star stands for whole segments. Matching walks both strings once, without a regular expression or backtracking.
  */
 
 import { TOPIC_LENGTH_MAX } from "../limits.ts";
@@ -26,7 +26,7 @@ export function isTopicPattern(pattern: string): boolean {
   });
 }
 
-/** Throws for what is not a pattern, with what to write instead. */
+/** Throws for an invalid pattern, with a remedy. */
 export function checkTopicPattern(pattern: string): void {
   if (isTopicPattern(pattern)) return;
   throw new TopicError(
@@ -35,12 +35,12 @@ export function checkTopicPattern(pattern: string): void {
   );
 }
 
-/** Whether a pattern has stars; one without is matched by equality, and can be looked up. */
+/** Whether a pattern has stars; one without is matched by equality and can be looked up. */
 export function isWildcard(pattern: string): boolean {
   return pattern.includes("*");
 }
 
-/** Whether the topic is one that the pattern names. Both must be valid. */
+/** Whether the pattern matches the topic. Both must be valid. */
 export function matchesTopic(pattern: string, topic: string): boolean {
   let p = 0;
   let t = 0;

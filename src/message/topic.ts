@@ -1,5 +1,5 @@
 /**
- * Topics: the names that events are published under, and how a topic becomes the type of its message. SPEC: M26, M27.
+ * Topics: the names under which events are published, and their message types. SPEC: M26, M27.
  *
  *   email.received      Email.Received      two segments: one each side of the dot
  *   system.user.notify  System.UserNotify   the first names the domain, the rest are joined
@@ -8,17 +8,17 @@
  *   2fa.sent            N2fa.Sent           a name cannot start with a digit
  *   Email.Received      Email.Received      a message type is a topic and its own type
  *
- * The mapping loses something, so two topics can meet in one type; the registry refuses that when topics are wired.
- * Which pattern matches which topic is `topic-pattern.ts`.
+ * The mapping is not injective, so two topics can have one type; the registry refuses that when topics are wired.
+ * Patterns are in `topic-pattern.ts`.
  */
 
 import { TOPIC_LENGTH_MAX } from "../limits.ts";
-import { CodedError } from "./coded-error.ts";
+import { MillraceError } from "./millrace-error.ts";
 import { type Problem, show } from "./problem.ts";
 
 export type TopicErrorCode = "TOPIC_INVALID" | "TOPIC_COLLISION" | "TOPIC_PATTERN_INVALID";
 
-export class TopicError extends CodedError<TopicErrorCode> {
+export class TopicError extends MillraceError<TopicErrorCode> {
   override readonly name = "TopicError";
 }
 
@@ -26,7 +26,7 @@ const DOT = 0x2e;
 const HYPHEN = 0x2d;
 const UNDERSCORE = 0x5f;
 
-/** What keeps `topic` from being one, or undefined when it is. */
+/** Why `topic` is invalid; undefined if it is valid. */
 export function findTopicProblem(topic: string): Problem | undefined {
   if (topic.length === 0) return { path: "", problem: "a topic must not be empty" };
   if (topic.length > TOPIC_LENGTH_MAX) {
@@ -51,7 +51,7 @@ export function isTopic(topic: string): boolean {
   return findTopicProblem(topic) === undefined;
 }
 
-/** The message type of a topic. Throws for what is not a topic. */
+/** The message type of a topic. Throws for an invalid topic. */
 export function topicType(topic: string): string {
   const problem = findTopicProblem(topic);
   if (problem !== undefined) throw new TopicError("TOPIC_INVALID", problem.problem);
@@ -59,11 +59,11 @@ export function topicType(topic: string): string {
   return rest.length === 0 ? `Topic.${asName(domain)}` : `${asName(domain)}.${asName(rest.join(""))}`;
 }
 
-/** Which topic owns which type, for the topics that something publishes or subscribes to. */
+/** Maps types to topics, for topics with a publisher or subscriber. */
 export class TopicRegistry {
   readonly #topicByType = new Map<string, string>();
 
-  /** Takes the topic in and returns its type; wiring it again changes nothing. Throws if another topic has the type. */
+  /** Registers the topic and returns its type; repeating it has no effect. Throws if another topic has the type. */
   wire(topic: string): string {
     const type = topicType(topic);
     const owner = this.#topicByType.get(type);

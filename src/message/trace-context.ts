@@ -1,6 +1,6 @@
 /**
- * W3C trace context. Handling a message is a span, whose id follows from the id of the message: so each consequence hangs under
- * its cause, without a table of spans. SPEC: M38.
+ * W3C trace context. Handling a message is a span whose id is derived from the message id, so each consequence is a
+ * child of its cause without a table of spans. SPEC: M38.
  */
 import { contentId } from "./content-id.ts";
 
@@ -8,7 +8,9 @@ import { contentId } from "./content-id.ts";
 const TRACEPARENT = /^([0-9a-f]{2}-[0-9a-f]{32})-[0-9a-f]{16}(-.*)$/;
 const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-([0-9a-f]{4})-([0-9a-f]{12})$/;
 
-/** The trace context of a consequence of a message with this id and context; an invalid context is passed on as it is. */
+/**
+ * The trace context of a consequence of a message with this id and context; an invalid context is returned unchanged.
+ */
 export function childOf(traceparent: string, messageId: string): string {
   const fields = TRACEPARENT.exec(traceparent);
   return fields ? `${fields[1]}-${spanIdOf(messageId)}${fields[2]}` : traceparent;

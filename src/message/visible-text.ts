@@ -1,26 +1,27 @@
 /**
- * Text of others as a terminal and a log may show it. Ids, error texts and documents hold what somebody sent: as it is, it could clear the
- * screen, set the clipboard, reverse what stands beside it, or look like a line that is ours. SPEC: K59.
+ * Makes foreign text safe for terminals and logs. Ids, error texts and documents come from clients: unescaped they
+ * could clear the screen, set the clipboard, reverse text, or look like a line of ours. SPEC: K59.
  *
- * What moves a cursor or an order is written as JSON writes it (`\u001b`), so that a line of JSON stays one, with the same value. A backslash is left
- * as it is for the same reason: whoever has to tell `\u001b` in a text from the character asks for `--json`.
+ * Characters that move the cursor or change the text direction are written as in JSON (`\u001b`), so a line of JSON
+ * keeps its value. A backslash is unchanged for the same reason; `--json` distinguishes `\u001b` in a text from the
+ * character.
  *
- * Deliberately not about what merely looks alike: letters, combining marks, emoji and the marks that join them pass.
+ * Lookalikes are not handled: letters, combining marks, emoji and their joiners pass.
  */
 
-/** Controls of ASCII and of Latin 1, separators of lines and paragraphs, and what turns the direction of text around. */
+/** ASCII and Latin 1 controls, line and paragraph separators, and bidirectional controls. */
 const UNSEEN = /[\u0000-\u001f\u007f-\u009f\u2028-\u202e\u2066-\u2069]/g;
 /** A line that begins at the margin. */
 const FURTHER_LINE = /\n(?=\S)/g;
 
 const SHORT: Readonly<Record<string, string>> = { "\n": "\\n", "\r": "\\r", "\t": "\\t" };
 
-/** On one line, whatever it holds. */
+/** Escapes all controls, so that the text is one line. */
 export function visibleLine(text: string): string {
   return text.replace(UNSEEN, escaped);
 }
 
-/** Its lines stay lines, and none of them begins where a line of ours would. */
+/** Keeps line breaks, and indents each further line, so that none looks like a line of ours. */
 export function visibleLines(text: string): string {
   return text.split("\n").map(visibleLine).join("\n").replace(FURTHER_LINE, "\n  ");
 }

@@ -78,7 +78,7 @@ export function compose(host: Host) {
   const reading = { registry, graph, agenda, gates, runner, work: settle };
   const views = new AttemptViews({ ...reading, turns });
   const dispatch = new Dispatch({ ...reading, host, views, introspection, answers, passes: settle });
-  const attempts = new Attempts({ host, runner, turns, background: quiescence });
+  const attempts = new Attempts({ host, runner, background: quiescence });
   const events = new Events({ host, runner, attempts, dispatch, answers, work: settle });
 
   runner.views = views;

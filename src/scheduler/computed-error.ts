@@ -1,5 +1,5 @@
 /** Misuse of a computed value: only its computation writes it, there is one, and it gives the same whenever it runs. SPEC: R21, R24. */
-import { CodedError } from "../message/coded-error.ts";
+import { MillraceError } from "../message/millrace-error.ts";
 import type { Address } from "./address.ts";
 
 export type ComputedErrorCode =
@@ -12,7 +12,7 @@ export type ComputedErrorCode =
   /** A transaction read one that has yet to follow what it is computed from. */
   | "COMPUTED_BEHIND";
 
-export class ComputedError extends CodedError<ComputedErrorCode> {
+export class ComputedError extends MillraceError<ComputedErrorCode> {
   override readonly name = "ComputedError";
 }
 

@@ -189,8 +189,9 @@ export class Events implements FallListener {
       );
     }
     if (id !== undefined) return callerEventId(session ?? stream.queue.session, id, stream.link);
-    // What a node sends while a handler reads is the node's.
-    if (attempt !== null && current === null) return this.#mint(attempt.name, stream.link, ++attempt.sends);
+    // The sends of a node that runs while a handler reads are the node's. A transaction of plain code has no id that theirs could follow from.
+    if (attempt !== null && current === null && attempt.id !== undefined)
+      return this.#mint(attempt.name, stream.link, ++attempt.sends);
     return label.length === 0 ? ++this.#sends : this.#labelledName(stream, label);
   }
 

@@ -114,10 +114,9 @@ export class Runner implements RunHome {
     return attempt;
   }
 
-  /** A transaction that runs now is the plain code's own, whatever has called it. */
   #followed(): Attempt | null {
     const context = asyncContext.get();
-    if (!(context instanceof Attempt) || context.views !== this.views || this.#turns.isTransacting) return null;
+    if (!(context instanceof Attempt) || context.views !== this.views) return null;
     // Plain code may have written since the handler's last stretch.
     if (!context.isOver) this.#turns.seal(context.replica);
     return context;
@@ -140,8 +139,7 @@ export class Runner implements RunHome {
     if (document.state === "absent") address.home.replica.touch(document);
     const { active } = this;
     if (active !== null) return active.read(address, shallow);
-    if (this.#turns.isTransacting) this.#turns.read(address, shallow);
-    else if (address.home.writers.length > 0) this.#outsideReads.bringUpToDate(address, shallow);
+    if (address.home.writers.length > 0) this.#outsideReads.bringUpToDate(address, shallow);
     // The label of a computed value is known only when it is up to date.
     if (document.labels !== undefined) requireCleared(address, shallow);
     return address.value;
@@ -229,7 +227,7 @@ export class Runner implements RunHome {
   /** A write of plain code rests on what it has read of a document that is not here. Whoever else reads, rests on it anyway. */
   restOn(address: Address): void {
     const { isKnown } = address.document;
-    if (isKnown || this.current !== null || this.active !== null || this.#turns.isTransacting) return;
+    if (isKnown || this.current !== null || this.active !== null) return;
     this.#turns.ambient(address.home.replica).read(address, false);
   }
 

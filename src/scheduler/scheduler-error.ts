@@ -1,5 +1,5 @@
 /** Misuse of a scheduler, and what it could not do before it had to end. */
-import { CodedError } from "../message/coded-error.ts";
+import { MillraceError } from "../message/millrace-error.ts";
 
 export type SchedulerErrorCode =
   /** It was closed before what was asked of it was done. */
@@ -9,6 +9,6 @@ export type SchedulerErrorCode =
   /** A run or a handler awaits what ends only after it. */
   | "SCHEDULER_WAITS_FOR_ITSELF";
 
-export class SchedulerError extends CodedError<SchedulerErrorCode> {
+export class SchedulerError extends MillraceError<SchedulerErrorCode> {
   override readonly name = "SchedulerError";
 }

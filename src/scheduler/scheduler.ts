@@ -26,7 +26,7 @@ import type { Launch } from "../work/lineage.ts";
 import type { WorkBoard } from "../work/work-board.ts";
 import type { Address } from "./address.ts";
 import { labelSeen } from "./address-label.ts";
-import { Closure } from "./closure.ts";
+import { AttemptDemand } from "./attempt-demand.ts";
 import { type Components, compose } from "./components.ts";
 import { type Diagnosis, diagnose, requireConsistent, type SchedulerStats, statsOf } from "./diagnosis.ts";
 import type { HandlerLoader } from "./dispatch.ts";
@@ -39,8 +39,6 @@ import type { SendOptions, Sent } from "./send.ts";
 import type { Settle } from "./settle.ts";
 import type { EventHandler, HandlerOptions } from "./stream-record.ts";
 import type { TraceEntry, TraceTopic } from "./trace.ts";
-import { TransactionReads } from "./transaction-reads.ts";
-import type { Transacted, Turns } from "./turns.ts";
 import { letGoOfRuns, tellUnfinished } from "./unfinished.ts";
 
 export class Scheduler implements Disposable {
@@ -49,7 +47,6 @@ export class Scheduler implements Disposable {
   readonly #deliveries = new Set<Promise<void>>();
   /** One step nearer: every read, every write and every flush goes there. */
   readonly #runner: Runner;
-  readonly #turns: Turns;
   readonly #settle: Settle;
   /** Calls of `batch` that have not returned. */
   #batches = 0;
@@ -57,7 +54,6 @@ export class Scheduler implements Disposable {
   constructor({ host = systemHost() }: { host?: Host } = {}) {
     this.#components = compose(host);
     this.#runner = this.#components.runner;
-    this.#turns = this.#components.turns;
     this.#settle = this.#components.settle;
   }
 
@@ -167,20 +163,25 @@ export class Scheduler implements Disposable {
     return run === null ? null : (run.unit ?? run.tail);
   }
 
-  /** Whether a transaction that begins now is a part of what runs: of a node's run, a handling or another transaction. */
+  /** Whether a transaction that begins now is a part of a node's run or of an attempt. */
   get isUnderWay(): boolean {
     return this.#components.attempts.isUnderWay;
   }
 
-  /** Runs synchronous code as one commit of a space: all of its writes or, if it throws, none. What is under way it is a part of. */
-  transact<T>(replica: Replica, code: () => T, changeGroup?: string, closure?: Closure): Transacted<T> {
-    return this.#components.attempts.transact(replica, code, changeGroup, closure);
+  /** Runs synchronous code as a part of the run or the attempt that is under way: if it throws, its writes are taken back. */
+  transactInside<T>(code: () => T): T {
+    return this.#components.attempts.transactInside(code);
+  }
+
+  /** Runs synchronous code as a part of an attempt, also where a node runs. */
+  within<T>(attempt: Attempt, code: () => T): T {
+    return this.#runner.outsideRuns(() => attempt.within(code));
   }
 
   /** The kind of the attempts of a handler: they read on where documents are missing, and wait for computed values. */
   attemptsOf(name: string, clearance: Label | undefined, options?: Partial<AttemptKind>): AttemptKind {
     const { views, host, reading } = this.#components;
-    const demand = () => new Closure(reading, name, { waitsForUnsettling: true });
+    const demand = () => new AttemptDemand(reading, name);
     const of = clearance === undefined ? {} : { clearance };
     return {
       ...{ views, host, name, ...of, demand },
@@ -198,11 +199,6 @@ export class Scheduler implements Disposable {
     } finally {
       runner.attempt = outer;
     }
-  }
-
-  /** For a transaction that lives across awaits. */
-  reads(replica: Replica): TransactionReads {
-    return new TransactionReads(this.#components, replica);
   }
 
   // Streams --------------------------------------------------------------------------------------------------------------
@@ -349,7 +345,7 @@ export class Scheduler implements Disposable {
 
   /** Settles what is synchronous, now; inside `batch`, at its end. */
   flush(): void {
-    if (this.#turns.isTransacting) throw flushedInside();
+    if (this.#runner.attempt !== null) throw flushedInside();
     if (this.#batches === 0) this.#flush();
   }
 
@@ -366,7 +362,7 @@ export class Scheduler implements Disposable {
       return code();
     } finally {
       this.#batches--;
-      if (this.#batches === 0 && !this.#turns.isTransacting) this.#flush();
+      if (this.#batches === 0 && this.#runner.attempt === null) this.#flush();
     }
   }
 

@@ -144,7 +144,7 @@ export class Settle implements Waker, UpstreamWork, ReadWork, GateHome, Holder, 
   }
 
   #begin(sliced: boolean): void {
-    if (this.#passing || this.isWaiting || this.#disposed || this.#turns.isTransacting) return;
+    if (this.#passing || this.isWaiting || this.#disposed) return;
     this.#turns.publish();
     if (this.#agenda.isEmpty && !this.#sends?.hasSends) return this.#quiescence.check();
     this.#pass++;

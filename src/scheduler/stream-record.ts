@@ -3,9 +3,9 @@
  * one event would race for one receipt, and which of them wins would be chance.
  */
 import type { Host } from "../host/host.ts";
-import { CodedError } from "../message/coded-error.ts";
 import { periodOf } from "../message/id-time.ts";
 import type { Json } from "../message/json.ts";
+import { MillraceError } from "../message/millrace-error.ts";
 import type { AttemptKind } from "../work/attempt.ts";
 import type { Address } from "./address.ts";
 import { EventStem, linkText, originHash } from "./event-id.ts";
@@ -42,7 +42,7 @@ export type StreamErrorCode =
   /** Options of a send that contradict each other. */
   | "STREAM_MISUSE";
 
-export class StreamError extends CodedError<StreamErrorCode> {
+export class StreamError extends MillraceError<StreamErrorCode> {
   override readonly name = "StreamError";
 }
 

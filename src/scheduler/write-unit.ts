@@ -1,8 +1,8 @@
 /**
  * Writes of synchronous code, made to the documents in place and taken back if the code throws: one unit is one commit.
  *
- * The ambient turn of a space is such a unit: everything that plain code writes before it lets go of the thread. A transaction
- * and a node's side-writes are others. Writing the same place again costs one assignment; what readers are told is the
+ * The ambient turn of a space is such a unit: everything that plain code writes before it lets go of the thread. A node's
+ * side-writes are another. Writing the same place again costs one assignment; what readers are told is the
  * difference since they were told last, and what the backend gets is the last value.
  */
 import { equal } from "../message/equality.ts";
@@ -11,7 +11,6 @@ import { placeText } from "../message/path.ts";
 import { admit, handOut, isPlainLeaf, notAdmitted, ownUnlessHandedOut } from "../store/admit.ts";
 import type { LabelWrite, ReadClaim } from "../store/commit.ts";
 import { sequenceSeen } from "../store/commit-request.ts";
-import { type Label, PUBLIC } from "../store/label.ts";
 import { narrow, narrowIncoming } from "../store/narrow.ts";
 import { applyOperation, isRange, PatchError } from "../store/patch.ts";
 import { movesElements, type PathOperation } from "../store/path-operation.ts";
@@ -35,7 +34,7 @@ interface WriteRecord {
   nextUntold: WriteRecord | null;
 }
 
-/** Where writes go: a unit that makes them in place, or a handling that keeps them until its commit. */
+/** Where writes go: a unit that makes them in place, or an attempt that keeps them until its commit. */
 export interface WriteTarget {
   set(address: Address, value: unknown): void;
   /** Removes an object's key or, at the root, the document. */
@@ -57,8 +56,6 @@ let lastUnit = 0;
 
 export class WriteUnit implements WriteTarget {
   readonly replica: Replica;
-  /** Of what the code has read that writes it; only a transaction's, a run knows its own. */
-  label: Label = PUBLIC;
   /** Labels that go with the writes. */
   labels: readonly LabelWrite[] = NO_LABELS;
   /** Documents that it rests on and that are not here. */

@@ -3,8 +3,8 @@
  *
  * In: `admit` checks that a value is pure JSON and copies it in one walk, so that the caller may change the original.
  * Non-enumerable fields and symbols are not copied, as with a message (M32): a search for them would cost more than the
- * copy. -0 becomes 0. Subtrees equal to the previous value keep their identity, so that comparisons stop at shared
- * references.
+ * copy. -0 becomes 0. A field whose value is undefined is left out, as JSON does. Subtrees equal to the previous value
+ * keep their identity, so that comparisons stop at shared references.
  *
  * Out: `handOut` freezes the value. A frozen container is never changed; an unfrozen one belongs to the replica alone
  * and may be written in place.
@@ -172,6 +172,8 @@ class Admission {
     let met = 0;
     // Pure JSON inherits no enumerable property, and this loop creates no list of keys.
     for (const key in value) {
+      // Left out, as JSON does; if the old object has the key, the keys no longer match and `pick` drops it.
+      if (value[key] === undefined) continue;
       const before = childOf(old, key);
       if (before !== undefined) met++;
       const item = this.#admitChild(key, value[key], before, depth);
@@ -180,7 +182,7 @@ class Admission {
       setOwn(copy, key, item);
     }
     for (const _ in old) met--;
-    if (met !== 0) return this.#made(pick(copy ?? old, Object.keys(value)));
+    if (met !== 0) return this.#made(pick(copy ?? old, definedKeys(value)));
     return copy === undefined ? handOut(old) : this.#made(copy);
   }
 
@@ -191,6 +193,10 @@ class Admission {
     for (let i = 0; i < symbols.length; i++) Reflect.deleteProperty(copy, symbols[i] as symbol);
     for (const key of Object.keys(copy)) {
       const given: unknown = copy[key];
+      if (given === undefined) {
+        Reflect.deleteProperty(copy, key);
+        continue;
+      }
       const item = this.#admitChild(key, given, undefined, depth);
       if (!Object.is(item, given)) setOwn(copy, key, item);
     }
@@ -221,6 +227,10 @@ function refusalOf(value: unknown): Refusal {
 function below(step: string | number, thrown: unknown): unknown {
   if (thrown instanceof Refusal) thrown.steps.unshift(step);
   return thrown;
+}
+
+function definedKeys(value: { readonly [key: string]: unknown }): readonly string[] {
+  return Object.keys(value).filter((key) => value[key] !== undefined);
 }
 
 /** Only the listed children: a getter may have added unchecked keys to its object. */

@@ -3,9 +3,10 @@
  * clearance. Labels are sorted and frozen, so that equal ones are mostly the same object and a join without a new name
  * allocates no memory. SPEC: F8.
  */
-import { CodedError } from "../message/coded-error.ts";
+
 import type { Message } from "../message/envelope.ts";
 import { isCleanText, type Json } from "../message/json.ts";
+import { MillraceError } from "../message/millrace-error.ts";
 import type { Path } from "../message/path.ts";
 import { isPrefix } from "./path-operation.ts";
 
@@ -33,7 +34,7 @@ export type LabelErrorCode =
  * Refuses data. The message names the place and the remedy but never the labels: a label can reveal the data it was
  * derived from.
  */
-export class LabelError extends CodedError<LabelErrorCode> {
+export class LabelError extends MillraceError<LabelErrorCode> {
   override readonly name = "LabelError";
 }
 

@@ -10,13 +10,14 @@
  * - Writes are applied and answered in the order of the calls. An answer that shows a commit (a load, a page of the
  *   feed) comes after the answer to that commit.
  */
-import { CodedError } from "../message/coded-error.ts";
 import type { Json } from "../message/json.ts";
+import { MillraceError } from "../message/millrace-error.ts";
 import type { Path } from "../message/path.ts";
 import type { BasisInput, CommitOutcome, CommitRequest, DocumentPatch, LabelWrite, NodeBasis } from "./commit.ts";
 import type { ConsumerDeclaration, ConsumerRemoval, ConsumerTable, RemovalResult } from "./consumer.ts";
 import type { DocumentRef } from "./document.ts";
 import type { DueChange, DueRow } from "./due.ts";
+import type { Erased, EraseRequest } from "./erase.ts";
 import type {
   Claim,
   ClaimRequest,
@@ -140,6 +141,12 @@ export interface Store extends AsyncDisposable {
 
   /** Checks the hash chain, the checksums of documents and the backend's own structure. Reads the whole store. */
   verify(): Promise<VerifyReport>;
+
+  /**
+   * Finds the data of a subject, and removes them if `apply` is true. Resolves when no file of the store has their text.
+   * Replicas load their documents again, as after any gap of the feed.
+   */
+  erase(request: EraseRequest): Promise<Erased>;
 
   // Consumers --------------------------------------------------------------------------------------------------------
 
@@ -336,6 +343,6 @@ export type StoreErrorCode =
   | "STORE_MISUSE";
 
 /** Misuse, or a store that cannot go on. The message has the remedy. */
-export class StoreError extends CodedError<StoreErrorCode> {
+export class StoreError extends MillraceError<StoreErrorCode> {
   override readonly name = "StoreError";
 }

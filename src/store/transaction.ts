@@ -11,7 +11,7 @@ import { isCleanText, type Json } from "../message/json.ts";
 import { arrayIndex, type Path, placeText } from "../message/path.ts";
 import { admit, handOut, notAdmitted } from "./admit.ts";
 import type { CommitIdentity, CommitOutcome, LabelWrite, NodeBasis, Precondition, ReadDepth } from "./commit.ts";
-import type { DocumentRef } from "./document.ts";
+import { type DocumentRef, SHARED_SCOPE } from "./document.ts";
 import { Draft } from "./draft.ts";
 import type { DueChange } from "./due.ts";
 import { NONE, withOne } from "./few.ts";
@@ -389,7 +389,7 @@ function copyOf(extras: CommitExtras): CommitExtras {
 }
 
 function show(ref: DocumentRef, path: Path): string {
-  return placeText(`${ref.scope}/${ref.id}`, path);
+  return placeText(ref.scope === SHARED_SCOPE ? ref.id : `${ref.scope}:${ref.id}`, path);
 }
 
 function misuse(message: string): StoreError {

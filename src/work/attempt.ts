@@ -19,6 +19,7 @@ import { asyncContext, type WorkContext } from "../host/async-context.ts";
 import type { Host } from "../host/host.ts";
 import { pause } from "../host/pause.ts";
 import { READY_PAUSE_MS } from "../limits.ts";
+import { thrownText } from "../message/error-data.ts";
 import { idFrom } from "../message/id-time.ts";
 import type { Json } from "../message/json.ts";
 import type { Path } from "../message/path.ts";
@@ -223,6 +224,11 @@ export class Attempt implements WorkContext, Cancellable {
     return extras !== undefined || parts.some(({ draft }) => draft !== undefined);
   }
 
+  /** Whether it has read a place that other commits may change. */
+  get hasRead(): boolean {
+    return this.#others !== undefined || this.transaction.parts.some(({ log }) => log.reads.length > 0);
+  }
+
   /** Resolves when what was missing is here; false if it is not by the end of the window. */
   async whenReady(isOver: () => boolean): Promise<boolean> {
     await Promise.all([...this.missing].map(({ replica }) => replica.loadsSettled()));
@@ -239,6 +245,24 @@ export class Attempt implements WorkContext, Cancellable {
     } finally {
       this.releaseDemand(demand);
     }
+  }
+
+  /** Whether the documents that it missed are here by now. */
+  get isLoaded(): boolean {
+    for (const { document } of this.missing) if (!document.isKnown) return false;
+    return true;
+  }
+
+  /** The documents or the computed value that it had to wait for, for people. */
+  get unreadyText(): string {
+    const { unready } = this;
+    if (unready?.kind === "nodes")
+      return `${unready.read.address} is not up to date: it waits for a gate, a load or an asynchronous run`;
+    const missing = [...this.missing].filter(({ document }) => !document.isKnown);
+    const texts = missing.map(({ document: { id, loadError } }) =>
+      loadError === undefined ? id : `${id} (${thrownText(loadError)})`,
+    );
+    return texts.length === 0 ? "its documents were being loaded" : `not loaded: ${texts.join(", ")}`;
   }
 
   /** The clearance of its handler: plain code in it has that too. */
@@ -335,6 +359,7 @@ export class Attempt implements WorkContext, Cancellable {
   /** The handler has ended: whatever still holds on to the attempt cannot use it. */
   end(): void {
     this.#isOver = true;
+    this.lineage.label = this.label;
     if (this.#demand !== undefined) this.releaseDemand(this.#demand);
     this.#demand = undefined;
   }
@@ -367,7 +392,6 @@ export class Attempt implements WorkContext, Cancellable {
   commit(): Commit {
     this.end();
     this.letGoOfOthers();
-    this.lineage.label = this.label;
     const commit = this.transaction.commit();
     if (commit.rejection === undefined)
       this.lineage.applied({ session: commit.session, localSequence: commit.localSequence });
@@ -502,6 +526,7 @@ export class Attempt implements WorkContext, Cancellable {
   #transactionOf(replica: Replica): Transaction {
     const known = this.#known(replica);
     if (known !== undefined) return known;
+    this.kind.views.seal(replica);
     const transaction = replica.transaction();
     this.#others ??= new Map();
     this.#others.set(replica, transaction);

@@ -5,7 +5,7 @@
  * The id of a message follows from its invocation and its key or place, and carries the time of the first attempt. So the attempts at one
  * invocation make the same ids, and an invocation that waited for long makes no ids that the store takes for too old (S101).
  */
-import { TIMER_DELAY_MS_MAX, TX_MESSAGES_MAX } from "../limits.ts";
+import { ERASE_SUBJECT_LENGTH_MIN, TIMER_DELAY_MS_MAX, TX_MESSAGES_MAX } from "../limits.ts";
 import { isMessageType, type Message } from "../message/envelope.ts";
 import type { Json, JsonObject } from "../message/json.ts";
 import { cloneData } from "../message/json-copy.ts";
@@ -79,6 +79,13 @@ export class Outbox {
     return this.#put(attempt, cause, { kind: "command", type, topic: type }, data, options);
   }
 
+  /** Asks the kernel to erase the data of a subject after the commit. It needs no declaration, since every kernel handles it. */
+  erase(attempt: Attempt, cause: Message | undefined, subject: string): string {
+    if (typeof subject !== "string" || subject.length < ERASE_SUBJECT_LENGTH_MIN)
+      throw misuse(`erase: needs a subject of at least ${ERASE_SUBJECT_LENGTH_MIN} characters, got ${show(subject)}`);
+    return this.#put(attempt, cause, ERASE, { subject });
+  }
+
   #put(
     attempt: Attempt,
     cause: Message | undefined,
@@ -98,7 +105,7 @@ export class Outbox {
     const timestamp = host.now();
     const lineage = lineageOf(attempt, cause);
     const message: Message = { kind, type, data: copy.value, metadata: { ...lineage, id, timestamp } };
-    const problem = problemOf?.(message);
+    const problem = type === ERASE.type ? undefined : problemOf?.(message);
     if (problem !== undefined) throw misuse(`${source} does not ${does} this: ${problem}`);
     requireRoom(transaction, source);
     const dueAtMs = dueAt(options, timestamp);
@@ -117,6 +124,7 @@ export class Outbox {
 }
 
 const NO_OPTIONS: MessageOptions = {};
+const ERASE = { kind: "command", type: "Kernel.Erase", topic: "Kernel.Erase" } as const;
 
 function lineageOf({ id }: Attempt, cause: Message | undefined): Lineage {
   if (cause !== undefined) return causedBy(cause);

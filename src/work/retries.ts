@@ -35,12 +35,6 @@ export interface RetryParts {
 }
 
 const AGAIN: Next = { kind: "again" };
-const NOT_LOADED = rejected("stale", "read-moved", "its documents were being loaded");
-const NOT_UP_TO_DATE = rejected(
-  "stale",
-  "read-moved",
-  "a computed value that it reads is not up to date: it waits for a gate, a load or an asynchronous run",
-);
 
 export class Retries {
   readonly #host: Host;
@@ -81,10 +75,14 @@ export class Retries {
 
   /** The same for a run that met documents or computed values which were not ready: its result must not be used. */
   async afterLoads(attempt?: Attempt): Promise<Next> {
-    if (this.isOver) return this.#ended("failed", NOT_LOADED);
+    this.#runs++;
+    if (this.isOver) return this.#ended("failed", unready(attempt));
     await this.#replica.loadsSettled();
     const isReady = await (attempt?.whenReady(() => this.isOver) ?? true);
-    return isReady ? AGAIN : this.#ended("failed", NOT_UP_TO_DATE);
+    if (!isReady) return this.#ended("failed", unready(attempt));
+    // A load that failed is tried again by the next run.
+    if (attempt !== undefined && !attempt.isLoaded) await pause(this.#host, backoffMs(this.#host, this.#runs));
+    return AGAIN;
   }
 
   async #ask(rejection: Rejection, commit: CommitIdentity): Promise<Next> {
@@ -118,9 +116,15 @@ export class Retries {
   }
 
   #ended(kind: "lost" | "failed", rejection: Rejection): Next {
-    const message = `not committed after ${this.#runs} attempts in ${this.#windowMs} ms: ${rejection.message}`;
+    const runs = this.#runs === 1 ? "1 attempt" : `${this.#runs} attempts`;
+    const message = `not committed after ${runs} in ${this.#windowMs} ms: ${rejection.message}`;
     return { kind, rejection: { ...rejection, message } };
   }
+}
+
+/** Names the documents or the computed value that the run had to wait for. */
+function unready(attempt: Attempt | undefined): Rejection {
+  return rejected("stale", "read-moved", attempt?.unreadyText ?? "its documents were being loaded");
 }
 
 /** Commits nothing, on the condition that the other commit was made. Undefined if the store does not tell. */

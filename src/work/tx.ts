@@ -13,9 +13,9 @@ import { Refusal, type RefuseOptions } from "./refusal.ts";
 
 /** A cell or a computed value, as far as a transaction uses it. */
 export interface TxCell<T> {
-  get(): T | undefined;
+  get(): T;
   set(value: T): void;
-  update(change: (value: T | undefined) => T): void;
+  update(change: (value: T) => T): void;
   delete(): void;
 }
 
@@ -39,7 +39,7 @@ export class Tx {
   // Cells ----------------------------------------------------------------------------------------------------------------
 
   /** The value as this transaction sees it, its own writes included. */
-  get get(): <T>(cell: TxCell<T>) => T | undefined {
+  get get(): <T>(cell: TxCell<T>) => T {
     return (cell) => this.#attempt.within(() => cell.get());
   }
 
@@ -48,7 +48,7 @@ export class Tx {
   }
 
   /** Replaces the value by the one that `change` makes of it. */
-  get update(): <T>(cell: TxCell<T>, change: (value: T | undefined) => T) => void {
+  get update(): <T>(cell: TxCell<T>, change: (value: T) => T) => void {
     return (cell, change) => this.#attempt.within(() => cell.update(change));
   }
 
@@ -81,6 +81,14 @@ export class Tx {
   /** Sends a command to its handler, without waiting for an answer; likewise. It is journaled in the commit. */
   get send(): (type: string, data: Json, options?: MessageOptions) => string {
     return (type, data, options) => this.#outbox.send(this.#attempt, this.#message, type, data, options);
+  }
+
+  /**
+   * Erases the data of a subject (decision 0016) after the commit, also if the process dies meanwhile. Returns the id of the command that asks for
+   * it. Needs a kernel.
+   */
+  get erase(): (subject: string) => string {
+    return (subject) => this.#outbox.erase(this.#attempt, this.#message, subject);
   }
 
   /**

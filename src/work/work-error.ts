@@ -1,5 +1,5 @@
 /** Misuse of a unit of work. The message says what to do instead. */
-import { CodedError } from "../message/coded-error.ts";
+import { MillraceError } from "../message/millrace-error.ts";
 
 export type WorkErrorCode =
   /** A handler's context or a cell was used after the handler had ended. */
@@ -9,6 +9,6 @@ export type WorkErrorCode =
   /** Data that a handler emits or sends, or options of a handler, that cannot be used. */
   | "WORK_MISUSE";
 
-export class WorkError extends CodedError<WorkErrorCode> {
+export class WorkError extends MillraceError<WorkErrorCode> {
   override readonly name = "WorkError";
 }

@@ -88,7 +88,7 @@ describe("one request", () => {
     "an async one that waits for nothing": async (data: Json) => data,
   };
   test.each(Object.entries(handlers))(
-    "[L5] is routed, handled by %s, and answered in the task that brought it",
+    "[L5] a request is routed, handled by %s, and answered in the task that brought it",
     async (_, handle) => {
       const host = simulatedHost(1);
       const echo = capability({ description: "echo", queries: { "Syscall.Ping": { handle } } });
@@ -105,7 +105,7 @@ describe("one request", () => {
 });
 
 describe("backpressure", () => {
-  test("[N2] [N8] exactly 256 requests are in flight, whatever one chunk holds, and all are answered in the end", async () => {
+  test("[N2] [N8] exactly 256 requests are in flight for a chunk of any size, and all are answered in the end", async () => {
     const { host, loop, actor, stream, bytes, answerAll } = await connection();
     bytes(pings(1_000));
     await host.advance(0);
@@ -119,7 +119,7 @@ describe("backpressure", () => {
     expect(stream.lines).toHaveLength(1_000);
   });
 
-  test("[N2] [N8] a client that never reads is not read from once 4 MiB wait for it, bad lines included", async () => {
+  test("[N2] [N8] a client that never reads is paused once 4 MiB wait for it, bad lines included", async () => {
     const { host, stream, client, bytes } = await connection();
     stream.reading = false;
     bytes("x\n".repeat(50_000));
@@ -138,7 +138,7 @@ describe("backpressure", () => {
     expect(stream.lines).toHaveLength(50_000);
   });
 
-  test("[N4] [N8] bad lines that had to wait for an answer are refused after it, whatever comes later", async () => {
+  test("[N4] [N8] bad lines that had to wait for an answer are refused after it, in order", async () => {
     const { host, actor, stream, bytes } = await connection();
     bytes(`${pings(REQUESTS_IN_FLIGHT_MAX)}no JSON\nnor this\n`);
     await host.advance(0);
@@ -148,7 +148,7 @@ describe("backpressure", () => {
     expect(stream.lines.map(({ kind }) => kind)).toEqual(["reply", "error", "error"]);
   });
 
-  test("[N8] chunks that were under way when reading was paused come after what is held back", async () => {
+  test("[N8] chunks that arrive after a pause are processed after the buffered ones", async () => {
     const { host, actor, bytes, answerAll } = await connection();
     bytes(pings(300));
     bytes(pings(300, 300));
@@ -163,7 +163,7 @@ describe("backpressure", () => {
 });
 
 describe("many clients", () => {
-  test("[N2] [N15] between two requests of a client that asks one at a time, a flooding one gets only a few in", async () => {
+  test("[N2] [N15] between two requests of a sequential client, a flooding one gets only a few in", async () => {
     const host = simulatedHost(1);
     const actor = new BareActor();
     const handled: string[] = [];
@@ -195,7 +195,7 @@ describe("many clients", () => {
     expect(handled).toHaveLength(5_020);
   });
 
-  test("[N15] small chunks in a row are one burst; what is over waits until it was routed", async () => {
+  test("[N15] small chunks in a row are one burst; further lines wait until it was routed", async () => {
     const { host, loop, actor, bytes, stream } = await connection();
     const chunksOfBurst = LINES_A_BURST_SHARED / 2;
     for (let n = 0; n <= chunksOfBurst; n++) bytes(pings(2, 2 * n));
@@ -209,7 +209,7 @@ describe("many clients", () => {
     expect(stream.paused).toBe(false);
   });
 
-  test("[N4] [N15] a line that turns out too long when the burst is used up holds up nothing that comes after it", async () => {
+  test("[N4] [N15] a line that turns out too long after the burst does not delay later lines", async () => {
     const { host, actor, stream, bytes, answerAll } = await connection();
     bytes(`${pings(LINES_A_BURST_SHARED)}${"x".repeat(LINE_BYTES_MAX + 2)}`);
     bytes(`x\n${pings(1, LINES_A_BURST_SHARED)}`);
@@ -222,7 +222,7 @@ describe("many clients", () => {
     ]);
   });
 
-  test("[N15] a client that is alone is soon heard as much as it may ask", () => {
+  test("[N15] a single client soon gets its maximum burst", () => {
     const share = new FairShare();
     const [one, other] = [{}, {}];
     const asks = (who: object) => share.burstFor(who, LINES_A_BURST_SHARED, LINES_A_BURST_SHARED, false);
@@ -233,7 +233,7 @@ describe("many clients", () => {
     expect(asks(one)).toBe(LINES_A_BURST_SHARED);
   });
 
-  test("[N15] after a wait a client that is alone is heard a little first, then more with every burst", () => {
+  test("[N15] after a wait a single client gets a small burst first, then larger ones", () => {
     const share = new FairShare();
     const one = {};
     const asks = (waited: boolean) => share.burstFor(one, LINES_A_BURST_ALONE, LINES_A_BURST_ALONE, waited);
@@ -278,7 +278,7 @@ describe("many clients", () => {
     expect(handled).toEqual(Array.from({ length: all }, (_, n) => (n + 1) * LINES_A_BURST_SHARED));
   });
 
-  test("[N15] beside one that asks less at a time a client gets no more in at once, and at least a few", () => {
+  test("[N15] beside a client with smaller bursts a client gets no more at once, and at least a few lines", () => {
     const share = new FairShare();
     const [modest, flooding] = [{}, {}];
     let allowed = LINES_A_BURST_SHARED;
@@ -296,7 +296,7 @@ describe("many clients", () => {
     expect(floods()).toBe(LINES_A_BURST_SHARED);
   });
 
-  test("[N15] one that asked little and is silent since is forgotten", () => {
+  test("[N15] a silent client with small bursts is no longer considered", () => {
     const share = new FairShare();
     const [modest, ...flooding] = [{}, {}, {}];
     share.burstFor(modest!, 1, LINES_A_BURST_SHARED, false);
@@ -319,7 +319,7 @@ describe("time", () => {
     expect([client.state, closed()]).toEqual(["closed", 1]);
   });
 
-  test("[N9] a slow-loris byte every second does not buy more time; an idle client has all the time", async () => {
+  test("[N9] one byte every second does not extend the time of a line; an idle client has no time limit", async () => {
     const { host, stream, bytes } = await connection();
     await host.advance(10 * LINE_COMPLETE_MS);
     expect(stream.isCut).toBe(false);
@@ -358,7 +358,7 @@ describe("time", () => {
     expect(stream.isCut).toBe(true);
   });
 
-  test("[N9] time in which the client is not read from does not count", async () => {
+  test("[N9] time during which reading is paused does not count", async () => {
     const { host, stream, bytes, answerAll, actor } = await connection();
     bytes(pings(REQUESTS_IN_FLIGHT_MAX));
     bytes(pings(REQUESTS_IN_FLIGHT_MAX + 1, 1_000).slice(0, -5));
@@ -371,7 +371,7 @@ describe("time", () => {
 });
 
 describe("ends", () => {
-  test("[N6] who ends his side with requests open is looked for; what is owed is written, then the end", async () => {
+  test("[N6] a client that ends its side with open requests is probed, and gets its answers, then the end", async () => {
     const { host, stream, client, bytes, answerAll } = await connection();
     bytes(pings(2));
     await host.advance(0);
@@ -381,7 +381,7 @@ describe("ends", () => {
     expect([stream.lines.length, stream.ended]).toEqual([2, true]);
   });
 
-  test("[N6] who ends his side while he is not read from gets an answer to everything that he has sent", async () => {
+  test("[N6] a client that ends its side while it is paused gets an answer to every request", async () => {
     const { host, stream, client, bytes, answerAll } = await connection();
     const count = 3 * REQUESTS_IN_FLIGHT_MAX;
     bytes(pings(count));
@@ -392,13 +392,13 @@ describe("ends", () => {
     expect([stream.lines.length, stream.ended]).toEqual([count, true]);
   });
 
-  test("[N6] who ends his side with nothing open gets the end at once", async () => {
+  test("[N6] a client that ends its side without open requests gets the end at once", async () => {
     const { stream, client } = await connection();
     client.ended();
     expect([stream.probed, stream.ended]).toEqual([0, true]);
   });
 
-  test("[N6] [L21] a connection that is lost while it drains is forgotten", async () => {
+  test("[N6] [L21] a connection that is lost while it drains is removed", async () => {
     const { host, loop, stream, client, bytes, answerAll } = await connection();
     bytes(pings(2));
     await host.advance(0);

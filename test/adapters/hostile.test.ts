@@ -91,7 +91,7 @@ describe("hostile clients", () => {
     expect(Object.prototype).not.toHaveProperty("polluted");
   });
 
-  test("[N1] [N14] forged answers, forged Sys messages and reused ids touch nobody else", async () => {
+  test("[N1] [N14] forged answers, forged Sys messages and reused ids affect no other client", async () => {
     const { held: waiting, answer } = held();
     const served = await serve({ waiting, echo });
     const [victim, forger] = [await served.connect(), await served.connect()];
@@ -144,7 +144,7 @@ describe("hostile clients", () => {
     );
   });
 
-  test("[N14] clients that come, ask and vanish leave nothing behind", async () => {
+  test("[N14] clients that connect, ask and vanish leave no state behind", async () => {
     const { held: waiting } = held();
     const served = await serve({ waiting, echo });
     for (let n = 0; n < 50; n++) {

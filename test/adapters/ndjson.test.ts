@@ -41,7 +41,7 @@ describe("lines", () => {
     });
   }
 
-  test("[N4] malformed JSON is one 400 without causation; what is readable of a bad message is named", async () => {
+  test("[N4] malformed JSON is one 400 without causation; the readable fields of a bad message are named", async () => {
     const { connect } = await serve();
     const client = await connect();
     client.say("{nope", JSON.stringify({ ...ping("q7", 1, { correlation: "k" }), kind: "wish" }), ping("q8"));
@@ -52,14 +52,14 @@ describe("lines", () => {
     expect(short(third as Message)).toBe("reply q8 null");
   });
 
-  test("[N4] a null causation is as good as none", async () => {
+  test("[N4] a null causation counts as absent", async () => {
     const { connect } = await serve();
     const client = await connect();
     client.say(ping("q", 1, { causation: null }));
     expect((await client.hears(1)).map(short)).toEqual(["reply q 1"]);
   });
 
-  test("[N5] 1 MiB is a line, one more is 413 once, and the next line works", async () => {
+  test("[N5] a line of 1 MiB is accepted, one byte more is 413 once, and the next line works", async () => {
     const { connect } = await serve();
     const client = await connect();
     const fitting = (id: string, bytes: number) => {
@@ -72,7 +72,7 @@ describe("lines", () => {
     expect(answers.sort()).toEqual(["error - 413", 'reply q1 "xx', 'reply q3 "xx', "reply q4 nul"]);
   });
 
-  test("[N3] many lines in a chunk, a line in many chunks, and characters cut in two are all the same", () => {
+  test("[N3] many lines in a chunk, a line in many chunks, and split characters give the same messages", () => {
     const text = '{"a":"ä€𝄞"}\n\n{"b":1}\r\nlast';
     const bytes = new TextEncoder().encode(text);
     const framed = (sizes: (at: number) => number) => {
@@ -95,7 +95,7 @@ describe("lines", () => {
     expect(framed((at) => 1 + (at % 4))).toEqual(expected);
   });
 
-  test("[N3] a framer stops where its sink wants no more, and goes on from there", () => {
+  test("[N3] a framer stops when its sink wants no more, and continues from there", () => {
     const lines: string[] = [];
     let wanted = 2;
     const framer = new LineFramer({
@@ -130,7 +130,7 @@ describe("lines", () => {
     '{"kind":"x"}',
     "y".repeat(10_240),
   ];
-  test("[L7] [N4] every payload comes back as it was sent, with causation and correlation", async () => {
+  test("[L7] [N4] every payload is returned unchanged, with causation and correlation", async () => {
     const { connect } = await serve();
     const client = await connect();
     client.say(...payloads.map((payload, n) => ping(`q${n}`, payload, { correlation: `k${n}` })));
@@ -166,7 +166,7 @@ describe("ends", () => {
     expect(client.messages.map(short)).toEqual(["reply q 1"]);
   });
 
-  test("[N6] [L21] a client that is gone altogether waits for nothing: its outcomes are orphans", async () => {
+  test("[N6] [L21] the outcomes of a client that is gone are orphans", async () => {
     const { held: waiting, answer } = held();
     const { connect, loop, seen } = await serve({ waiting, echo });
     const client = await connect();
@@ -188,7 +188,7 @@ describe("ends", () => {
     await seen("Sys.OrphanOutcome", 3);
   });
 
-  test("[N11] a good end: what was asked is answered, what cannot be is 503, and the client sees the end", async () => {
+  test("[N11] a graceful end answers earlier requests, the rest with 503, and then closes the connection", async () => {
     const { held: waiting } = held();
     const { connect, socket, seen } = await serve({ waiting, echo });
     const client = await connect();
@@ -201,7 +201,7 @@ describe("ends", () => {
     expect(socket.connections).toBe(0);
   });
 
-  test("[N11] a quiet socket takes no more requests and still answers those it has", async () => {
+  test("[N11] a quiet socket accepts no more requests and still answers earlier ones", async () => {
     const { held: waiting, answer } = held();
     const { connect, socket, seen, loop } = await serve({ waiting, echo });
     const client = await connect();
@@ -218,7 +218,7 @@ describe("ends", () => {
 });
 
 describe("egress", () => {
-  test("[N7] events, of clients and of actors, are written to nobody", async () => {
+  test("[N7] events of clients and actors are not written to unsubscribed clients", async () => {
     const telling = capability({
       description: "tells",
       emits: { "A.Told": true },

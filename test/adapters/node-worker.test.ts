@@ -17,16 +17,16 @@ workerSuite(
   () => spawn("./thread-bare-worker.ts"),
 );
 
-describe("a Worker of node:worker_threads, given as it is", () => {
+describe("a Worker of node:worker_threads", () => {
   const work = () => new Worker(new URL("./thread-bare-worker.ts", import.meta.url));
 
-  test("[L97] answers, and is ended with the loop", async () => {
+  test("[L97] a Node worker answers, and ends with the loop", async () => {
     const loop = await EventLoop.boot({ host: systemHost(), capabilities: { work: bare(work as never) } });
     expect(await loop.request(query("Bare.Ask", "q1", 2))).toMatchObject({ kind: "reply", data: 4 });
     await loop.stop();
   });
 
-  test("[L97] that ends by itself is restarted", async () => {
+  test("[L97] a Node worker that ends by itself is restarted", async () => {
     const spawned: Worker[] = [];
     const { promise, resolve } = Promise.withResolvers<void>();
     const spawn = () => {
@@ -43,7 +43,7 @@ describe("a Worker of node:worker_threads, given as it is", () => {
 });
 
 describe("outside of a worker thread", () => {
-  test("[L31] serving is refused with what to do instead", () => {
+  test("[L31] serving outside of a worker thread is refused with a remedy", () => {
     expect(() => serveThread({})).toThrow(/nodeWorkerActor/);
   });
 });

@@ -14,7 +14,7 @@ const BOOT = `
 `;
 const run = (code: string) => ["--input-type=module", "--eval", BOOT + code];
 
-test("[L95] a process whose loop has an open adapter runs until that is closed", async () => {
+test("[L95] a process whose loop has an open adapter runs until the adapter is closed", async () => {
   const code = `
     const detach = loop.attach({ frames: 0 });
     process.once("SIGTERM", () => { detach(); console.log("closed"); });
@@ -30,7 +30,7 @@ test("[L95] a process whose loop has an open adapter runs until that is closed",
   expect([output, await ended]).toEqual(["ready\nclosed\n", [0, null]]);
 });
 
-test("[L95] a process whose loop has a pending request runs until that is answered", async () => {
+test("[L95] a process whose loop has a pending request runs until it is answered", async () => {
   const code = `
     let answer;
     const slow = capability({ description: "slow", queries: { "Slow.Ask": { handle: () => new Promise((resolve) => { answer = resolve; }) } } });

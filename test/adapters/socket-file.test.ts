@@ -26,7 +26,7 @@ function modeOf(path: string): string {
 }
 
 describe("the socket file", () => {
-  test("[N10] [N22] the socket is 0600 in a folder that is made with mode 0700", async () => {
+  test("[N10] [N22] the socket is 0600 in a folder that is created with mode 0700", async () => {
     const path = join(scratch(), "run", "kernel.sock");
     await serve(undefined, { path });
     expect(modeOf(path)).toBe("600");
@@ -87,7 +87,7 @@ describe("the socket file", () => {
     });
   });
 
-  test("[N10] it is nobody else's from the moment it is bound, whatever the umask of the process is", async () => {
+  test("[N10] the socket is private from the moment it is bound, for any umask of the process", async () => {
     const path = join(scratch(), "run", "kernel.sock");
     // The system binds within `listen`; the mode is looked at before anything else can change it.
     const { listen } = Server.prototype;
@@ -107,7 +107,7 @@ describe("the socket file", () => {
     expect(process.umask(), "the umask of the process is as it was").toBe(0o000);
   });
 
-  test("[N10] one that a dead process left is replaced", async () => {
+  test("[N10] a socket left by a dead process is replaced", async () => {
     const path = join(scratch(), "kernel.sock");
     // Killed, so that it cannot remove its socket.
     const program = `require("node:net").createServer().listen(${JSON.stringify(path)}, () => process.kill(process.pid, "SIGKILL"))`;
@@ -119,7 +119,7 @@ describe("the socket file", () => {
     expect((await client.hears(1)).map(short)).toEqual(["reply q 1"]);
   });
 
-  test("[N10] one behind which somebody answers is refused, and goes on answering", async () => {
+  test("[N10] a socket in use is refused and stays in use", async () => {
     const { path, connect, loop } = await serve();
     const second = UnixSocket.open({ host: systemHost(), loop, path });
     await expect(second).rejects.toMatchObject({ code: "SOCKET_IN_USE", message: expect.stringContaining("stop it") });
@@ -128,7 +128,7 @@ describe("the socket file", () => {
     expect((await client.hears(1)).map(short)).toEqual(["reply q 1"]);
   });
 
-  test("[N10] a symbolic link, even to a socket, and an ordinary file are left alone", async () => {
+  test("[N10] a symbolic link, even to a socket, and an ordinary file are unchanged", async () => {
     const { path, loop } = await serve();
     const folder = scratch();
     const [link, file] = [join(folder, "link.sock"), join(folder, "file.sock")];
@@ -141,13 +141,13 @@ describe("the socket file", () => {
     expect(existsSync(file)).toBe(true);
   });
 
-  test("[N10] a path that cannot be listened on is said to be so", async () => {
+  test("[N10] a path that cannot be listened on gets a clear error", async () => {
     const { loop } = await serve();
     const path = join(scratch(), "x".repeat(200));
     await expect(UnixSocket.open({ host: systemHost(), loop, path })).rejects.toMatchObject({ code: "SOCKET_FAILED" });
   });
 
-  test("[N11] after a good end the file is gone, and another may open it", async () => {
+  test("[N11] after a graceful end the file is removed, and another socket may be opened", async () => {
     const { path, socket, loop } = await serve();
     await socket.close();
     expect(existsSync(path)).toBe(false);
@@ -155,7 +155,7 @@ describe("the socket file", () => {
     await again.close();
   });
 
-  test("[N11] one that another has put in its place since is left to him", async () => {
+  test("[N11] a socket file that another process has replaced is not removed", async () => {
     const { path, socket } = await serve();
     unlinkSync(path);
     const { connect } = await serve(undefined, { path });
@@ -169,8 +169,8 @@ describe("the socket file", () => {
   });
 });
 
-describe("how many", () => {
-  test("[N8] one connection too many is told so and closed; the others stay", async () => {
+describe("number of connections", () => {
+  test("[N8] one connection too many gets an error and is closed; the others stay", async () => {
     const { connect } = await serve(undefined, { connectionsMax: 2 });
     const [one, two, three] = [await connect(), await connect(), await connect()];
     one.say(ping("p1"));
@@ -183,7 +183,7 @@ describe("how many", () => {
     expect((await one.hears(2)).map(short)).toEqual(["reply p1 null", "reply p3 null"]);
   });
 
-  test("[N21] when all places are taken, the connection that is idle for the longest time makes room", async () => {
+  test("[N21] at the connection limit the longest idle connection makes room", async () => {
     const host = steppingHost();
     const { held: waiting, answer } = held();
     const { connect } = await serve({ waiting, echo }, { host, connectionsMax: 3 });
@@ -210,7 +210,7 @@ describe("how many", () => {
     expect((await shorter.hears(3)).map(short).at(-1)).toBe("reply s3 null");
   });
 
-  test("[N8] a thousand connections at once are each answered their own", async () => {
+  test("[N8] a thousand connections at once each get their own answers", async () => {
     const { connect, loop } = await serve(undefined, { connectionsMax: 1_000 });
     const clients: RawClient[] = [];
     // A few at a time: the system queues only so many before they are accepted.

@@ -21,7 +21,7 @@ async function batch(capabilities = { echo }, input = new PassThrough()) {
 }
 
 describe("standard input and output", () => {
-  test("[N13] every line is answered; it ends when the input has ended and the answers are out", async () => {
+  test("[N13] every line is answered, and stdio ends when the input has ended and the answers are out", async () => {
     const { loop, input, stdio, heard } = await batch();
     expect(loop.liveness.alive).toBe(true);
     input.end(`${JSON.stringify(ping("q1", 1))}\nnope\n${JSON.stringify(ping("q2", 2))}`);
@@ -31,7 +31,7 @@ describe("standard input and output", () => {
     await loop.stop();
   });
 
-  test("[N13] an answer that takes its time is waited for after the input has ended", async () => {
+  test("[N13] a slow answer is awaited after the input has ended", async () => {
     const { held: waiting, answer } = held();
     const { loop, input, stdio, heard } = await batch({ echo: waiting });
     input.end(`${JSON.stringify({ ...ping("q"), type: "Held.Ask" })}\n`);
@@ -41,7 +41,7 @@ describe("standard input and output", () => {
     await loop.stop();
   });
 
-  test("[N13] a reader that is gone ends it", async () => {
+  test("[N13] stdio ends when its reader is gone", async () => {
     const { held: waiting } = held();
     const { loop, input, output, stdio } = await batch({ echo: waiting });
     input.write(`${JSON.stringify({ ...ping("q"), type: "Held.Ask" })}\n`);
@@ -51,7 +51,7 @@ describe("standard input and output", () => {
     await loop.stop();
   });
 
-  test("[N13] a reader that is gone without a word ends it too", async () => {
+  test("[N13] stdio ends when its reader is gone without an error", async () => {
     const { held: waiting } = held();
     const { loop, input, output, stdio } = await batch({ echo: waiting });
     input.write(`${JSON.stringify({ ...ping("q"), type: "Held.Ask" })}\n`);
@@ -61,7 +61,7 @@ describe("standard input and output", () => {
     await loop.stop();
   });
 
-  test("[N13] an input that is destroyed has ended, whether that was before or comes later", async () => {
+  test("[N13] a destroyed input has ended, before the start or later", async () => {
     const before = new PassThrough().destroy();
     await new Promise((resolve) => before.once("close", resolve));
     for (const { loop, input, stdio } of [await batch(), await batch({ echo }, before)]) {
@@ -72,7 +72,7 @@ describe("standard input and output", () => {
     }
   });
 
-  test("[N11] [N13] a reader that reads nothing is left when the grace of a close is over", async () => {
+  test("[N11] [N13] a reader that does not read is abandoned after the grace of a close", async () => {
     const host = systemHost();
     const loop = await EventLoop.boot({ host, capabilities: { echo } });
     const input = new PassThrough();
@@ -88,7 +88,7 @@ describe("standard input and output", () => {
     await loop.stop();
   });
 
-  test("[N11] [N13] closing answers what is open with 503", async () => {
+  test("[N11] [N13] closing answers open requests with 503", async () => {
     const { held: waiting, answer } = held();
     const { loop, input, stdio, heard } = await batch({ echo: waiting });
     input.write(

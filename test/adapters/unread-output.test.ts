@@ -46,7 +46,7 @@ describe("unread output in sum", () => {
     expect([reader.dropped, other.dropped]).toEqual([undefined, undefined]);
   });
 
-  test("[N20] in random histories the sum is never above the bound, and connections are dropped only then", () => {
+  test("[N20] in random histories the sum never exceeds the limit, and connections are dropped only above it", () => {
     for (let seed = 1; seed <= 50; seed++) {
       const random = new SeededRandom(seed);
       const below = (n: number) => random.uint32() % n;
@@ -68,7 +68,7 @@ describe("unread output in sum", () => {
     }
   });
 
-  test("[N2] [N20] clients that never read are dropped and observed; a client that reads is answered", async () => {
+  test("[N2] [N20] clients that never read are dropped and reported; a client that reads is answered", async () => {
     const bytesMax = 2 * 1_048_576;
     const { connect, seen, observed, socket } = await serve(undefined, { unreadOutputAllBytesMax: bytesMax });
     const reader = await connect();

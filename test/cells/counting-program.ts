@@ -13,7 +13,7 @@ const STEPS = 40;
 
 interface Process {
   readonly space: Space;
-  readonly counters: readonly Cell<number>[];
+  readonly counters: readonly Cell<number | undefined>[];
   readonly additions: Stream<number>;
 }
 
@@ -51,7 +51,7 @@ export class CountingProgram {
   }
 
   #step({ space, counters, additions }: Process, at: number): (() => void) | undefined {
-    const counter = counters[at] as Cell<number>;
+    const counter = counters[at] as Cell<number | undefined>;
     switch (this.#pick(["transact", "transact", "send", "send", "look", "watch"] as const)) {
       case "transact":
         this.#added[at] = (this.#added[at] ?? 0) + 1;

@@ -67,7 +67,7 @@ describe("documents that only cells lead to", () => {
   test("[R44] are bounded, however many ids there are; each is found again with its value", async () => {
     const { space, quiet, scheduler } = await setup({ residentDocumentsMax: MAX });
     const replica = space.replica("s");
-    const cells: Cell<number>[] = [];
+    const cells: Cell<number | undefined>[] = [];
     let most = 0;
     for (let i = 0; i < IDS; i++) {
       const cell = space.cell<number>(`id ${i}`);
@@ -237,7 +237,7 @@ describe("a cell made before its document was dropped", () => {
 
   test("[R44] that was given its label by the program has it at once", async () => {
     const { space, quiet, ...site } = await setup({ residentDocumentsMax: 4 });
-    const secret = space.cell<number>("secret", { label: ["s"] });
+    const secret = space.cell<number>("secret", undefined, { label: ["s"] });
     secret.set(1);
     await quiet();
     await push({ space, ...site }, { quiet });

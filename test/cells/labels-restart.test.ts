@@ -6,7 +6,7 @@ import { type Life, setup } from "../scheduler/restart-setup.ts";
 /** A chain of two computations over one cell, and one beside it. */
 function payroll(life: Life, options: { label?: readonly string[] } = {}) {
   const { space } = life;
-  const salaries = space.cell<Record<string, number>>("salaries", options);
+  const salaries = space.cell<Record<string, number>>("salaries", undefined, options);
   const names = space.cell<string[]>("names");
   const computed = <T>(name: string, compute: () => T) =>
     space.computed(name, life.noting(name, compute), { fingerprint: name });

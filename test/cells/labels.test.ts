@@ -17,7 +17,7 @@ function codeOf(act: () => unknown): unknown {
 async function withSecret() {
   const { open: process, ...site } = await setup();
   const { space, quiet, scheduler } = site;
-  const secret = space.cell<number>("secret", { label: ["s"] });
+  const secret = space.cell<number>("secret", undefined, { label: ["s"] });
   const open = space.cell<number>("open");
   secret.set(1);
   open.set(1);
@@ -106,7 +106,7 @@ describe("what is computed", () => {
       if (secret.get() === 1) throw new Error("one");
       return 0;
     });
-    const list = space.cell<number[]>("list", { label: ["l"] });
+    const list = space.cell<number[]>("list", undefined, { label: ["l"] });
     list.set([1, 2]);
     await quiet();
     const doubled = space.map("doubled", list, (element) => (element.get() ?? 0) * 2);
@@ -171,7 +171,7 @@ describe("an effect", () => {
   for (const kind of ["stale", "failed"] as const) {
     test(`[F3] [I8] that runs again because its commit was ${kind} carries what it carried`, async () => {
       const { space, secret, line, quiet } = await withSecret();
-      const out = space.cell<number>("out", { label: ["s"] });
+      const out = space.cell<number>("out", undefined, { label: ["s"] });
       const labels = new Calls();
       let runs = 0;
       space.effect((run: RunHandle) => {
@@ -209,7 +209,7 @@ describe("an effect", () => {
 describe("writes", () => {
   test("[F4] go where the label is at least the run's; what is read after the write counts too", async () => {
     const { space, secret, open, errors, quiet } = await withSecret();
-    const [low, high] = [space.cell<number>("low"), space.cell<number>("high", { label: ["s", "t"] })];
+    const [low, high] = [space.cell<number>("low"), space.cell<number>("high", undefined, { label: ["s", "t"] })];
     await quiet();
     space.effect(() => high.set(secret.get() as number));
     space.effect(() => {
@@ -228,7 +228,7 @@ describe("writes", () => {
 
   test("[F4] of a transaction go where what it read may be known, or none of them is made", async () => {
     const { space, secret, open, quiet } = await withSecret();
-    const [low, high] = [space.cell<number>("low"), space.cell<number>("high", { label: ["s"] })];
+    const [low, high] = [space.cell<number>("low"), space.cell<number>("high", undefined, { label: ["s"] })];
     low.set(0);
     await quiet();
     await space.transact(() => high.set((secret.get() as number) + 1));
@@ -276,7 +276,7 @@ describe("writes", () => {
 describe("a handler", () => {
   test("[F4] writes only where what it and its sender have read may be known; its receipt carries it", async () => {
     const { space, secret, open, quiet } = await withSecret();
-    const [low, high] = [space.cell<number>("low"), space.cell<number>("high", { label: ["s"] })];
+    const [low, high] = [space.cell<number>("low"), space.cell<number>("high", undefined, { label: ["s"] })];
     const stream = space.stream<{ to: string; read: boolean }>("stream");
     stream.handle(({ to, read }) => {
       (to === "low" ? low : high).set(open.get() as number);
@@ -426,7 +426,7 @@ describe("clearance", () => {
 
   test("[F5] being refused a computed value is as secret as the clearance, whatever its label is", async () => {
     const { space, secret, quiet } = await withSecret();
-    const top = space.cell<number>("top", { label: ["t"] });
+    const top = space.cell<number>("top", undefined, { label: ["t"] });
     top.set(7);
     // Labelled with "t" only where the secret says so.
     const chosen = space.computed("chosen", () => (secret.get() === 1 ? top.get() : 0));
@@ -495,7 +495,7 @@ describe("labelling", () => {
     expect(space.labelsOf(secret)).toEqual(["s", "t"]);
     const there = await process();
     // It has not loaded the place when it labels it.
-    const same = there.space.cell<number>("secret", { label: ["u"] });
+    const same = there.space.cell<number>("secret", undefined, { label: ["u"] });
     expect(there.space.labelsOf(same)).toEqual(["u"]);
     await quiet();
     expect([there.space.labelsOf(same), space.labelsOf(secret)]).toEqual([
@@ -564,7 +564,7 @@ describe("labelling", () => {
     ]);
     const removed = space.declassify(secret, { remove: ["s"], reason: "again" });
     await expect(removed).rejects.toMatchObject({ code: "LABEL_MISUSE" });
-    const fallen = space.cell<number>("fallen", { label: ["s"] });
+    const fallen = space.cell<number>("fallen", undefined, { label: ["s"] });
     await quiet();
     line.plan = ({ method }) => (method === "commit" ? { instead: rejected("refused", "protocol", "no") } : {});
     await expect(space.declassify(fallen, { remove: ["s"], reason: "r" })).rejects.toMatchObject({

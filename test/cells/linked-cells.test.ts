@@ -11,7 +11,7 @@ const half = pattern("half", (inputs: Cell<{ of: number }>, piece) => ({
 }));
 
 const basket = pattern("basket", (inputs: Cell<{ prices: readonly number[]; owner: string }>, piece) => {
-  const notes = piece.cell<readonly string[]>("notes", { default: ["new"] });
+  const notes = piece.cell<readonly string[]>("notes", ["new"]);
   const taxed = piece.map("taxed", inputs.key("prices"), (price) => (price.get() ?? 0) * 2);
   const sum = piece.computed("sum", () => (inputs.get()?.prices ?? []).reduce((total, price) => total + price, 0));
   const add = piece.stream<number>("add");
@@ -28,7 +28,7 @@ const basket = pattern("basket", (inputs: Cell<{ prices: readonly number[]; owne
 
 /** Doubled prices, in a list of links. */
 function doubled(space: Space) {
-  const prices = space.cell<readonly number[]>("prices", { default: [1, 2] });
+  const prices = space.cell<readonly number[]>("prices", [1, 2]);
   return { prices, list: space.map("doubled", prices, (price) => (price.get() ?? 0) * 2) };
 }
 
@@ -100,7 +100,7 @@ describe("what is made of links", () => {
       all: piece.computed("all", () => inputs.get()),
       list: piece.computed("list", () => inputs.key("list").get()),
     }));
-    const of = space.cell("of", { default: { a: 1 } });
+    const of = space.cell("of", { a: 1 });
     of.key("a").set(7);
     const started = space.run(all, { list, of, n: 3 }, { id: "all" });
     await quiet();
@@ -138,7 +138,7 @@ describe("what is made of links", () => {
   test("[R26] ifElse of lists and of cells with defaults shows what they show", async () => {
     const { space, quiet } = await setup();
     const { list } = doubled(space);
-    const [flag, empty] = [space.cell<boolean>("flag"), space.cell<readonly number[]>("empty", { default: [7] })];
+    const [flag, empty] = [space.cell<boolean>("flag"), space.cell<readonly number[]>("empty", [7])];
     const chosen = space.ifElse("chosen", flag, list, empty);
     const seen = new Calls<unknown>();
     chosen.sink(seen.note);

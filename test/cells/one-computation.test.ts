@@ -108,7 +108,7 @@ describe("a computed value", () => {
     const { space } = await setup();
     space.computed<number[] | undefined>("nothing", () => undefined);
     using tx = space.begin();
-    const place = space.cell<readonly number[]>("nothing", { default: [1] });
+    const place = space.cell<readonly number[]>("nothing", [1]);
     expect(() => tx.set(place.key(0), 2)).toThrow(expect.objectContaining({ code: "COMPUTED_SET" }));
     expect(tx.get(space.cell("nothing"))).toBe(undefined);
   });

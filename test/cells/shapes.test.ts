@@ -28,7 +28,7 @@ describe("the shape of a cell's value", () => {
     const list = space.cell<number[]>("list");
     list.set([1, 2, 3]);
     space.cell<unknown>("link").set(list.asLink());
-    const settings = space.cell<{ a: number }>("settings", { default: { a: 1 } });
+    const settings = space.cell<{ a: number }>("settings", { a: 1 });
     await quiet();
     expect(space.cell<number[]>("link").length).toBe(3);
     expect([settings.keys(), settings.length, list.keys()]).toEqual([["a"], 0, []]);

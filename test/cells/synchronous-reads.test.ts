@@ -186,7 +186,7 @@ describe("untracked and peek", () => {
 
   test("[R82] an untracked read carries the label of the value", async () => {
     const { space } = await setup();
-    const secret = space.cell<string>("secret", { label: ["secret"] });
+    const secret = space.cell<string>("secret", undefined, { label: ["secret"] });
     secret.set("x");
     const copy = space.computed("copy", () => secret.peek());
     expect(copy.get()).toBe("x");

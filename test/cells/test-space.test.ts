@@ -3,8 +3,8 @@ import type { Space } from "../../src/cells/space.ts";
 import { type TestSpaceOptions, testSpace } from "../../src/cells/test-space.ts";
 
 function shop(space: Space) {
-  const price = space.cell<number>("price", { default: 2 });
-  const count = space.cell<number>("count", { default: 1 });
+  const price = space.cell<number>("price", 2);
+  const count = space.cell<number>("count", 1);
   const total = space.computed("total", () => (price.get() ?? 0) * (count.get() ?? 0));
   const shown: (number | undefined)[] = [];
   total.sink((value) => shown.push(value));
@@ -71,7 +71,7 @@ describe("a space for tests", () => {
   test("[R41] a restart can bring other code, which is run", async () => {
     const kit = await testSpace<{ total: { get(): unknown } }>({ build: shop });
     const dearer = (space: Space) => {
-      const total = space.computed("total", () => (space.cell<number>("price", { default: 2 }).get() ?? 0) + 100);
+      const total = space.computed("total", () => (space.cell<number>("price", 2).get() ?? 0) + 100);
       total.sink(() => undefined);
       return { total };
     };

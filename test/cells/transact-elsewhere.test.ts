@@ -87,6 +87,20 @@ describe("a transaction that reads in another space", () => {
   });
 });
 
+describe("a transaction from begin that reads in another space", () => {
+  test("[R29] [R46] is stale if it read a document there before that was loaded", async () => {
+    const { space, host, far, out } = await elsewhere();
+    const early = space.begin();
+    early.set(out, early.get(far) ?? -1);
+    expect(await host.run(() => early.commit())).toMatchObject({ kind: "rejected", class: "stale" });
+    await host.run(() => far.pull());
+    const tx = space.begin();
+    tx.set(out, tx.get(far) ?? -1);
+    expect(await host.run(() => tx.commit())).toMatchObject({ kind: "committed" });
+    expect(out.get()).toBe(5);
+  });
+});
+
 describe("a transaction that reads what nodes write besides", () => {
   test("[R28] [R13] finds a declared side-write up to date, and rests on it", async () => {
     const { space, host, line, quiet, scheduler, open } = await setup();

@@ -1,6 +1,7 @@
 import { describe, expect, test } from "#test";
 import type { Cell } from "../../src/cells/cell.ts";
 import { Space } from "../../src/cells/space.ts";
+import type { Frozen } from "../../src/cells/value-types.ts";
 import { SeededRandom } from "../../src/host/seeded-random.ts";
 import { memoryStore } from "../../src/store/memory/memory-store.ts";
 import { Calls, setup } from "../scheduler/scheduler-setup.ts";
@@ -8,7 +9,10 @@ import { Calls, setup } from "../scheduler/scheduler-setup.ts";
 type Bag = { x: number; list: number[] };
 
 /** Writes, and throws: nothing of it may be seen. */
-function failing(space: Space, cells: { a: Cell<number>; bag: Cell<Bag>; made: Cell<number> }): Promise<void> {
+function failing(
+  space: Space,
+  cells: { a: Cell<number | undefined>; bag: Cell<Frozen<Bag> | undefined>; made: Cell<number | undefined> },
+): Promise<void> {
   return space.transact(() => {
     cells.a.set(9);
     cells.made.set(9);

@@ -11,7 +11,7 @@ async function held(falls: boolean) {
   const stock = space.cell<number>("stock");
   stock.set(1);
   await host.run(() => space.settled());
-  const other = space.cell<number>("other", { default: 7 });
+  const other = space.cell<number>("other", 7);
   await host.run(() => other.pull());
   const gate = new Gate();
   let isFirst = true;

@@ -223,12 +223,12 @@ export async function runTwin(program: Program, world: World, secret: readonly s
 function makePlaces(space: Space, { computed }: Program): Cell<unknown>[] {
   const places: Cell<unknown>[] = [];
   for (let i = 0; i < CELLS; i++) {
-    const cell = space.cell<number>(`cell ${i}`, { label: LABELS[i] });
+    const cell = space.cell<number>(`cell ${i}`, undefined, { label: LABELS[i] });
     cell.set(i < LOW ? i : 0);
     places.push(cell);
   }
   for (let i = 0; i < OUTS; i++) {
-    const cell = space.cell<unknown>(`out ${i}`, { label: OUT_LABELS[i] });
+    const cell = space.cell<unknown>(`out ${i}`, undefined, { label: OUT_LABELS[i] });
     cell.set({ n: 0 });
     places.push(cell.key("n" as never));
   }

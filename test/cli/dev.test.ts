@@ -144,7 +144,7 @@ describe("dev", () => {
     await dev.said(/socket .*pid \d+/);
     dev.child.kill("SIGKILL");
     await dev.gone();
-    await expect(ask("Greeter.Summary")).rejects.toMatchObject({ code: "NOT_REACHABLE" });
+    await expect(ask("Greeter.Summary")).rejects.toMatchObject({ reason: "NOT_REACHABLE" });
   });
 });
 

@@ -6,7 +6,9 @@ import { describe, expect, onTestFinished, test } from "vitest";
 import { Client } from "../../src/client/client.ts";
 import { systemHost } from "../../src/host/system-host.ts";
 import { Kernel } from "../../src/kernel/kernel.ts";
+import { capability } from "../../src/loop/define-capability.ts";
 import type { Message } from "../../src/message/envelope.ts";
+import { Failure } from "../../src/message/error-data.ts";
 import { command } from "../../src/message/lineage.ts";
 import { memoryStore } from "../../src/store/memory/memory-store.ts";
 import { serve } from "../adapters/socket-setup.ts";
@@ -45,7 +47,31 @@ function answerTo(request: Message, kind: "reply" | "error", data: unknown, more
 }
 
 describe("requests", () => {
-  test("[K30] get their answers, error answers as failures, in whatever order they come", async () => {
+  test("[M43] a failure keeps all its keys over the socket and through an actor that passes it on", async () => {
+    const socketPath = join(scratchFolder(), "k.sock");
+    const refuse = () => {
+      const cause = new Failure(404, "no shelf", { reason: "NO_SHELF", data: [1] });
+      throw new Failure(409, "sold out", { reason: "SOLD_OUT", data: { left: 0 }, retryable: true, cause });
+    };
+    const shop = capability({ description: "shop", queries: { "Shop.Order": { handle: refuse } } });
+    const relay = capability({
+      description: "relay",
+      sends: { "Shop.Order": "query" },
+      queries: { "Relay.Order": { handle: (_data, context) => context.query("Shop.Order", null) } },
+    });
+    await using kernel = await Kernel.open({ store: memoryStore(), capabilities: { shop, relay }, socketPath });
+    await using client = await Client.connect({ path: socketPath });
+    const told = {
+      ...{ name: "Failure", code: 409, message: "sold out", reason: "SOLD_OUT", data: { left: 0 }, retryable: true },
+      cause: { name: "Failure", code: 404, message: "no shelf", reason: "NO_SHELF", data: [1] },
+    };
+    for (const type of ["Shop.Order", "Relay.Order"]) {
+      await expect(client.query(type, null)).rejects.toMatchObject(told);
+      await expect(kernel.query(type, null)).rejects.toMatchObject(told);
+    }
+  });
+
+  test("[K30] requests get their answers in any order, error answers as failures", async () => {
     const kernel = await KernelProcess.start(scratchFolder(), LEDGER_APP);
     await using client = await kernel.connect();
     const held = client.command("Gate.Hold", null);
@@ -59,7 +85,7 @@ describe("requests", () => {
     expect(many).toEqual(Array.from({ length: 500 }, (_, n) => n));
   });
 
-  test("[K30] are typed by what the client says it knows", async () => {
+  test("[K30] requests are typed by the client's type parameter", async () => {
     const kernel = await KernelProcess.start(scratchFolder(), LEDGER_APP);
     await using client = await Client.connect<{
       "Ledger.Add": { input: { key: string; amount: number }; output: { total: number } };
@@ -70,7 +96,7 @@ describe("requests", () => {
     await client.command("Ledger.Add", { key: "a", amount: "2" }).catch(() => undefined);
   });
 
-  test("[K27] a published event is durable when its id comes back, and published once under one request", async () => {
+  test("[K27] a published event is durable when its id is returned, and published once under one request", async () => {
     const kernel = await KernelProcess.start(scratchFolder());
     await using client = await kernel.connect();
     const first = await client.emit("Some.Thing", { n: 1 });
@@ -81,19 +107,23 @@ describe("requests", () => {
     await expect(client.emit("Sys.Routed", null)).rejects.toMatchObject({ code: 422 });
   });
 
-  test("[K31] where no kernel is, connecting fails at once", async () => {
+  test("[K31] connecting without a kernel fails at once", async () => {
     const path = join(scratchFolder(), "kernel.sock");
     await expect(Client.connect({ path })).rejects.toMatchObject({
-      code: "NOT_REACHABLE",
+      code: 503,
+      reason: "NOT_REACHABLE",
       message: `no kernel on ${path}; start one with: npm start, or millrace start app.ts`,
     });
     expect(existsSync(path)).toBe(false);
   });
 
-  test("[K32] end by their time or their signal, and the client goes on", async () => {
+  test("[K32] requests end by timeout or signal, and the client continues", async () => {
     const kernel = await KernelProcess.start(scratchFolder(), LEDGER_APP);
     await using client = await kernel.connect();
-    await expect(client.command("Gate.Hold", null, { timeoutMs: 20 })).rejects.toMatchObject({ code: "TIMED_OUT" });
+    await expect(client.command("Gate.Hold", null, { timeoutMs: 20 })).rejects.toMatchObject({
+      code: 504,
+      reason: "TIMED_OUT",
+    });
     const stop = new AbortController();
     const waiting = client.query("Gate.Open", null, { signal: stop.signal }).catch((error: unknown) => error);
     const reason = new Error("no longer wanted");
@@ -103,14 +133,17 @@ describe("requests", () => {
     expect(await client.query("Syscall.Ping", 2)).toBe(2);
   });
 
-  test("[K32] one that does not fit a line is refused, and the next is answered", async () => {
+  test("[K32] a request that does not fit a line is refused, and the next is answered", async () => {
     const kernel = await KernelProcess.start(scratchFolder());
     await using client = await kernel.connect();
-    await expect(client.query("Syscall.Ping", "ü".repeat(600_000))).rejects.toMatchObject({ code: "TOO_LONG" });
+    await expect(client.query("Syscall.Ping", "ü".repeat(600_000))).rejects.toMatchObject({
+      code: 413,
+      reason: "TOO_LARGE",
+    });
     expect(await client.query("Syscall.Ping", "u".repeat(600_000))).toHaveLength(600_000);
   });
 
-  test("[K34] closing fails what waits, and closes once", async () => {
+  test("[K34] closing fails waiting requests, once", async () => {
     const kernel = await KernelProcess.start(scratchFolder(), LEDGER_APP);
     const client = await kernel.connect();
     const waiting = client.command("Gate.Hold", null);
@@ -118,16 +151,16 @@ describe("requests", () => {
     await Promise.all([
       client.close(),
       client.close(),
-      expect(waiting).rejects.toMatchObject({ code: "CLOSED", message: named }),
+      expect(waiting).rejects.toMatchObject({ code: 503, reason: "CLOSED", retryable: false, message: named }),
     ]);
     await expect(client.query("Syscall.Ping", 1)).rejects.toMatchObject({
-      ...{ code: "CLOSED", message: "the client is closed; connect a new one" },
+      ...{ reason: "CLOSED", message: "the client is closed; connect a new one" },
     });
   });
 });
 
 describe("a lost connection", () => {
-  test("[K33] what a killed kernel did not answer is asked again under the same id, and done once", async () => {
+  test("[K33] unanswered requests of a killed kernel are repeated with the same id, and take effect once", async () => {
     const folder = scratchFolder();
     const first = await KernelProcess.start(folder, LEDGER_APP);
     const states: string[] = [];
@@ -153,19 +186,22 @@ describe("a lost connection", () => {
     expect(entries.map(([, amount]) => amount)).toEqual(Array(21).fill(1));
   });
 
-  test("[K33] a request made while nobody is there waits for the kernel, but not longer than its time", async () => {
+  test("[K33] a request without a kernel waits for it until its timeout", async () => {
     const folder = scratchFolder();
     const first = await KernelProcess.start(folder, LEDGER_APP);
     await using client = await first.connect();
     await client.query("Syscall.Ping", 1);
     await first.kill();
-    await expect(client.query("Syscall.Ping", 2, { timeoutMs: 30 })).rejects.toMatchObject({ code: "TIMED_OUT" });
+    await expect(client.query("Syscall.Ping", 2, { timeoutMs: 30 })).rejects.toMatchObject({
+      code: 504,
+      reason: "TIMED_OUT",
+    });
     const waiting = client.query("Syscall.Ping", 3);
     await KernelProcess.start(folder, LEDGER_APP);
     expect(await waiting).toBe(3);
   });
 
-  test("[K33] a repeated request that the kernel still holds is offered again until it is taken", async () => {
+  test("[K33] a repeated request that the kernel still holds is offered again until it is accepted", async () => {
     const path = join(scratchFolder(), "kernel.sock");
     const seen: string[] = [];
     await scripted(path, (request, client) => {
@@ -183,7 +219,7 @@ describe("a lost connection", () => {
     rmSync(path, { force: true });
   });
 
-  test("[K33] a request is repeated after each connection that is lost, under the same id", async () => {
+  test("[K33] a request is repeated after each lost connection, with the same id", async () => {
     const path = join(scratchFolder(), "kernel.sock");
     const LOST = 4;
     const seen: string[] = [];
@@ -199,7 +235,7 @@ describe("a lost connection", () => {
     rmSync(path, { force: true });
   });
 
-  test("[K33] what a handler has answered a repeated request with is its answer, whatever its code", async () => {
+  test("[K33] the answer of a handler to a repeated request is final, with any code", async () => {
     const path = join(scratchFolder(), "kernel.sock");
     let asked = 0;
     await scripted(path, (request, client) => {
@@ -213,7 +249,7 @@ describe("a lost connection", () => {
     rmSync(path, { force: true });
   });
 
-  test("[K30] an id in use on the first try is an error like any other", async () => {
+  test("[K30] an id in use on the first attempt is an ordinary error", async () => {
     const kernel = await KernelProcess.start(scratchFolder(), LEDGER_APP);
     await using client = await kernel.connect();
     await using other = await kernel.connect();
@@ -227,7 +263,7 @@ describe("a lost connection", () => {
 });
 
 describe("subscribing", () => {
-  test("[K35] gives events as they come, each once and in order, across a kill", async () => {
+  test("[K35] a subscription gets each event once and in order, across a kill", async () => {
     const folder = scratchFolder();
     const first = await KernelProcess.start(folder);
     await using client = await first.connect();
@@ -248,7 +284,7 @@ describe("subscribing", () => {
     expect(await second.stop()).toBe(0);
   });
 
-  test("[K35] ends with its signal, with its loop, and with an error where it makes no sense", async () => {
+  test("[K35] a subscription ends with its signal, with its loop, and with an error if it is invalid", async () => {
     const kernel = await KernelProcess.start(scratchFolder());
     await using client = await kernel.connect();
     const id = await client.emit("Some.Thing", { n: 1 });
@@ -263,7 +299,7 @@ describe("subscribing", () => {
     await expect(client.subscribe({ types: ["nonsense"] }).next()).rejects.toMatchObject({ code: 422 });
   });
 
-  test("[K35] says what is not in the journal any more, and goes on without it where that is wanted", async () => {
+  test("[K35] a subscription reports events removed from the journal, and continues without them on request", async () => {
     const path = join(scratchFolder(), "kernel.sock");
     await using kernel = await Kernel.open({
       ...{ store: memoryStore(), socketPath: path, capabilities: {} },
@@ -285,7 +321,7 @@ describe("subscribing", () => {
     expect(told).toEqual([{ firstId: 4, lastId: 8 }, 9, 10]);
   });
 
-  test("[K35] [N12] fails where there is no journal, instead of asking again and again", async () => {
+  test("[K35] [N12] a subscription fails without a journal, instead of retrying", async () => {
     const { path } = await serve();
     await using client = await Client.connect({ path });
     await expect(client.subscribe().next()).rejects.toMatchObject({
@@ -294,7 +330,7 @@ describe("subscribing", () => {
     });
   });
 
-  test("[K35] a reader that is slow gets everything", async () => {
+  test("[K35] a slow reader gets every event", async () => {
     const kernel = await KernelProcess.start(scratchFolder());
     await using client = await kernel.connect();
     const events = client.subscribe({ from: 0 });

@@ -38,7 +38,7 @@ const app = ({ space }: KernelParts) => ({
 type App = ExchangesOf<typeof app>;
 
 describe("a client of an app", () => {
-  test("[K55] takes and gives what the schemas of its capabilities say", async () => {
+  test("[K55] a typed client has the input and output types of the schemas of its capabilities", async () => {
     expectTypeOf<keyof App>().toEqualTypeOf<"Shop.Order" | "Shop.Anything" | "Clock.Year">();
     expectTypeOf<App["Shop.Order"]["input"]>().toEqualTypeOf<{ item: string; note?: string | undefined }>();
     expectTypeOf<App["Shop.Anything"]>().toEqualTypeOf<{ readonly input: Json; readonly output: Json }>();
@@ -57,7 +57,7 @@ describe("a client of an app", () => {
     await expect(client.query("Clock.Month", null)).rejects.toThrow("Clock.Month");
   });
 
-  test("[K55] what a schema fills in may be left out by who asks, and is there for the handler", async () => {
+  test("[K55] a field with a schema default may be omitted by the client, and is present for the handler", async () => {
     const Brew = z.object({ leaf: z.string(), cups: z.number().default(2), hot: z.boolean().default(true) });
     const kettle = ({ space }: KernelParts) => ({
       kettle: capability({
@@ -110,7 +110,7 @@ describe("a client of an app", () => {
     await expect(client.command("Kettle.Brew", { cups: 1 })).rejects.toThrow("data.leaf");
   });
 
-  test("[K55] one capability, some by name and a promise of them have the same types", () => {
+  test("[K55] one capability, several by name and a promise of them have the same types", () => {
     type Made = ReturnType<typeof app>;
     expectTypeOf<ExchangesOf<Made>>().toEqualTypeOf<App>();
     expectTypeOf<ExchangesOf<() => Promise<Made>>>().toEqualTypeOf<App>();

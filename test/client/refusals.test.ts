@@ -41,8 +41,8 @@ async function until(holds: () => boolean): Promise<void> {
 
 const host = systemHost();
 
-describe("what is not sent", () => {
-  test("[K30] [M6] what is not JSON is refused instead of being sent as something else", async () => {
+describe("requests that are not sent", () => {
+  test("[K30] [M6] a value that is not JSON is refused instead of being changed", async () => {
     const { path, lines } = await server();
     await using client = await Client.connect({ path });
     const cycle: { self?: unknown } = {};
@@ -54,7 +54,7 @@ describe("what is not sent", () => {
     expect(lines).toEqual([]);
   });
 
-  test("[K30] an id that the client waits for already is 409, and the first request gets its answer", async () => {
+  test("[K30] a second request with a waiting id is 409, and the first request gets its answer", async () => {
     const { path, lines, answer } = await server();
     await using client = await Client.connect({ path });
     const request = query(host, "Some.Thing", "first");
@@ -72,7 +72,7 @@ describe("what is not sent", () => {
 });
 
 describe("a lost connection", () => {
-  test("[H20] [K33] is made again although whoever is told of it throws", async () => {
+  test("[H20] [K33] a lost connection is restored even if its listener throws", async () => {
     const { path, lines, sockets, answer } = await server();
     const told: string[] = [];
     const host = systemHost();

@@ -21,7 +21,7 @@ const ROUNDS = 4;
 const shim = requireShim();
 
 describe.skipIf(shim.kind === "skipped")("record once, crash everywhere", () => {
-  test(`[J1] [J3] [S5] [S24] up to ${roundsMax(IMAGES)} images: nothing acknowledged is lost, no commit is half there`, {
+  test(`[J1] [J3] [S5] [S24] in up to ${roundsMax(IMAGES)} disk images no acknowledged write is lost and no commit is partial`, {
     timeout: timeoutMs(IMAGES),
   }, async () => {
     const tally = new CrashTally();
@@ -39,7 +39,7 @@ describe.skipIf(shim.kind === "skipped")("record once, crash everywhere", () => 
     expect(tally.acknowledged).toBeGreaterThan(tally.total);
   });
 
-  test("[J1] [S5] [S107] nothing is lost either where a thread copies the log beside the batches", {
+  test("[J1] [S5] [S107] no acknowledged write is lost while a thread copies the log beside the batches", {
     timeout: timeoutMs(FLIPS),
   }, async () => {
     const tally = new CrashTally();
@@ -51,7 +51,9 @@ describe.skipIf(shim.kind === "skipped")("record once, crash everywhere", () => 
     expect(tally.examples).toEqual([]);
   });
 
-  test("[S26] verify finds a flipped bit in what the store still tells", { timeout: timeoutMs(FLIPS) }, async () => {
+  test("[S26] verify finds a flipped bit in data that the store still returns", {
+    timeout: timeoutMs(FLIPS),
+  }, async () => {
     const { directory, record } = setup();
     const records = await record({ seed: SEED, rounds: 5 * ROUNDS, durability: "power" });
     const { disk, history } = atTheEnd(records);
@@ -63,8 +65,8 @@ describe.skipIf(shim.kind === "skipped")("record once, crash everywhere", () => 
     expect(tally.struck).toBeGreaterThan(tally.flips / 4);
   });
 
-  describe("it bites", () => {
-    test("[J1] with durability for the process only, a power loss loses what was acknowledged", {
+  describe("the crash tests detect planted bugs", () => {
+    test("[J1] with durability for the process only, a power loss loses acknowledged writes", {
       timeout: timeoutMs(FLIPS),
     }, async () => {
       const tally = await crash({ durability: "process" });
@@ -76,7 +78,7 @@ describe.skipIf(shim.kind === "skipped")("record once, crash everywhere", () => 
       expect(tally.faulty("partial") + tally.faulty("double") + tally.faulty("corrupt")).toBe(0);
     });
 
-    test("[J1] acknowledging before the commit loses what was acknowledged", {
+    test("[J1] acknowledging before the commit loses acknowledged writes", {
       timeout: timeoutMs(FLIPS),
     }, async () => {
       const tally = await crash({ durability: "power", tree: treeWith("ack-before-commit") });

@@ -14,12 +14,12 @@ const write = (name: string, offset: number, text: string): IoRecord => ({
 const sync = (name: string): IoRecord => ({ kind: "sync", name });
 
 describe("[J1] the model of a disk", () => {
-  test("a kill keeps every write", () => {
+  test("the disk model keeps every write after a kill", () => {
     const disk = diskAfter(create("f"), write("f", 0, "abc"), write("f", 2, "xyz"));
     expect(textsOf(disk.afterKill())).toEqual({ f: "abxyz" });
   });
 
-  test("a power loss keeps what was synced, each file by itself", () => {
+  test("the disk model keeps synced writes after a power loss, each file separately", () => {
     const disk = diskAfter(create("f"), create("g"), sync("."), write("f", 0, "old"), sync("f"), write("f", 0, "new"));
     disk.apply(write("g", 0, "lost"));
     expect(textsOf(disk.afterPowerLoss())).toEqual({ f: "old", g: "" });
@@ -36,7 +36,7 @@ describe("[J1] the model of a disk", () => {
     expect(textsOf(disk.afterPowerLoss())).toEqual({});
   });
 
-  test("a truncation is a change like another, and what grows again is zero", () => {
+  test("a truncation is a change like others, and a file that grows again contains zeros", () => {
     const disk = diskAfter(create("f"), sync("."), write("f", 0, "abcdef"), sync("f"));
     disk.apply({ kind: "truncate", name: "f", length: 2 });
     expect(textsOf(disk.afterPowerLoss())).toEqual({ f: "abcdef" });
@@ -44,14 +44,14 @@ describe("[J1] the model of a disk", () => {
     expect(textsOf(disk.afterKill())).toEqual({ f: "ab\0\0z" });
   });
 
-  test("what a failed sync should have saved is not saved by a later one", () => {
+  test("writes of a failed sync are not saved by a later sync", () => {
     const disk = diskAfter(create("f"), sync("."), write("f", 0, "one"), { kind: "failedSync", name: "f" });
     disk.apply(write("f", 3, "two"));
     disk.apply(sync("f"));
     expect(textsOf(disk.afterPowerLoss())).toEqual({ f: "\0\0\0two" });
   });
 
-  test("a torn power loss leaves any part of what was not synced, cut at sectors", () => {
+  test("a torn power loss leaves any part of the unsynced writes, cut at sectors", () => {
     const sector = 512;
     const disk = diskAfter(create("f"), sync("."), write("f", 0, "s".repeat(4 * sector)), sync("f"));
     disk.apply(write("f", 0, "n".repeat(4 * sector)));

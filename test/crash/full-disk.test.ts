@@ -18,7 +18,7 @@ const EVENTS_MAX = 10_000;
 const disk = mountSmallDisk();
 
 describe.skipIf(disk === undefined)("a disk that is really full", () => {
-  test("[J1] refuses writes, serves reads, keeps what was acknowledged and goes on when there is room", async () => {
+  test("[J1] a full disk refuses writes, serves reads, keeps acknowledged data, and accepts writes when there is room", async () => {
     const directory = disk ?? "";
     const ballast = join(directory, "ballast");
     writeFileSync(ballast, Buffer.alloc(BALLAST_BYTES));

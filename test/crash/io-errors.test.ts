@@ -25,25 +25,27 @@ const STEP = isLongRun ? 1 : 3;
 const shim = requireShim();
 
 describe.skipIf(shim.kind === "skipped")("when a call of the disk fails", () => {
-  test("[J1] [S5] a write that fails once is never acknowledged work", { timeout: TIMEOUT_MS }, async () => {
+  test("[J1] [S5] a write that fails once is never acknowledged", { timeout: TIMEOUT_MS }, async () => {
     await run({ calls: "write", action: "EIO", times: 1, step: STEP });
   });
 
-  test("[J1] [S5] a write that is cut short is never acknowledged work", { timeout: TIMEOUT_MS }, async () => {
+  test("[J1] [S5] a write that is cut short is never acknowledged", { timeout: TIMEOUT_MS }, async () => {
     await run({ calls: "write", action: "short", times: 1, step: STEP });
   });
 
-  test("[J1] a disk that is full for one write refuses it and goes on", { timeout: TIMEOUT_MS }, async () => {
+  test("[J1] a disk that is full for one write refuses it, and later writes succeed", {
+    timeout: TIMEOUT_MS,
+  }, async () => {
     await run({ calls: "write", action: "ENOSPC", times: 1, step: STEP });
   });
 
-  test("[J1] a full disk serves reads, and takes writes when there is room again", {
+  test("[J1] a full disk serves reads, and accepts writes when there is room again", {
     timeout: TIMEOUT_MS,
   }, async () => {
     await run({ calls: "write", action: "ENOSPC", times: UNTIL_DISARMED, step: STEP });
   });
 
-  test("[J1] a failed sync stops the store; what was acknowledged, before and by the next process, is there", {
+  test("[J1] a failed sync stops the store; writes acknowledged before and by the next process are kept", {
     timeout: TIMEOUT_MS,
   }, async () => {
     const reports = await run({ calls: "sync", action: "EIO", times: 1, step: 1 });

@@ -48,7 +48,7 @@ const ENDS: Readonly<Record<string, (random: SeededRandom) => End | undefined>> 
 const shim = requireShim();
 
 describe.skipIf(shim.kind === "skipped")("kill -9", () => {
-  test(`[J1] [J3] [S24] up to ${roundsMax(PART)} killed processes lose nothing and handle nothing twice`, {
+  test(`[J1] [J3] [S24] up to ${roundsMax(PART)} killed processes lose no acknowledged write and handle no event twice`, {
     timeout: timeoutMs(PART),
   }, async () => {
     if (shim.kind === "skipped") return;

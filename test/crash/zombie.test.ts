@@ -17,7 +17,7 @@ const LATER_MS = 86_400_000;
 const shim = requireShim();
 
 describe.skipIf(shim.kind === "skipped")("a zombie", () => {
-  test("[J3] [J23] changes nothing after its work was done by another process", async () => {
+  test("[J3] [J23] a zombie process has no effect after its work was done by another process", async () => {
     const { store, zombie, lease } = await setup();
     expect(await store.recover()).toBe(1);
     await takeOver(store);
@@ -29,7 +29,7 @@ describe.skipIf(shim.kind === "skipped")("a zombie", () => {
     await expectHandledOnce(store, lease);
   });
 
-  test("[J3] [J23] changes nothing while its work is in other hands", async () => {
+  test("[J3] [J23] a zombie process has no effect while another process holds its work", async () => {
     const { store, zombie, lease } = await setup();
     expect(await store.recover()).toBe(1);
     const finish = await claimNow(store);
@@ -38,7 +38,7 @@ describe.skipIf(shim.kind === "skipped")("a zombie", () => {
     await expectHandledOnce(store, lease);
   });
 
-  test("[J3] a settle that is taken from anybody lets the zombie end another's work", async () => {
+  test("[J3] without the check of claims, a zombie process settles the work of another", async () => {
     const { store, zombie } = await setup(treeWith("epoch-not-checked"));
     expect(await store.recover()).toBe(1);
     await claimNow(store);

@@ -473,7 +473,7 @@ describe("handlers with effect once", () => {
       {
         initialize: (context: ExtensionContext) => {
           const { space, host } = context;
-          const total = space.cell<number>("total", { default: 0 });
+          const total = space.cell<number>("total", 0);
           context.subscribeEvent(
             "mail.in",
             async (_event, tx) => {

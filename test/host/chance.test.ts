@@ -6,13 +6,13 @@ import { simulatedHost } from "../../src/host/simulated-host.ts";
 import { systemHost } from "../../src/host/system-host.ts";
 import { RANDOM_BYTES_MAX } from "../../src/limits.ts";
 
-describe("chance", () => {
+describe("randomness", () => {
   test("[H10] random() stays below 1 and reaches 0 at the ends of its source", () => {
     expect(randomUnit({ uint32: () => 0xffff_ffff })).toBe(1 - 2 ** -53);
     expect(randomUnit({ uint32: () => 0 })).toBe(0);
   });
 
-  test("[H10] each tenth of [0, 1) gets its share of draws, in both hosts", () => {
+  test("[H10] each tenth of [0, 1) gets its share of random numbers, in both hosts", () => {
     for (const host of [systemHost(), simulatedHost(5)]) {
       const buckets = new Array<number>(10).fill(0);
       for (let count = 0; count < 100_000; count++) buckets[Math.floor(host.random() * 10)]! += 1;
@@ -21,7 +21,7 @@ describe("chance", () => {
     }
   });
 
-  test("[H10] randomBytes(n) has n bytes, each of which varies on its own", () => {
+  test("[H10] randomBytes(n) has n bytes, each of which varies independently", () => {
     for (const host of [systemHost(), simulatedHost(5)]) {
       for (const length of [0, 1, 3, 4, 5, 1_000, RANDOM_BYTES_MAX])
         expect(host.randomBytes(length).length).toBe(length);
@@ -33,7 +33,7 @@ describe("chance", () => {
     }
   });
 
-  test("[H10] a number of bytes that is none throws INVALID_LENGTH", () => {
+  test("[H10] an invalid number of bytes throws INVALID_LENGTH", () => {
     for (const length of [-1, 0.5, Number.NaN, RANDOM_BYTES_MAX + 1]) {
       let thrown: unknown;
       try {
@@ -45,7 +45,7 @@ describe("chance", () => {
     }
   });
 
-  test("[H12] a seeded source repeats itself, and its streams do not repeat each other", () => {
+  test("[H12] a seeded source repeats itself, and its streams differ from each other", () => {
     const words = (seed: number, stream: number) => {
       const random = new SeededRandom(seed, stream);
       return Array.from({ length: 100 }, () => random.uint32());
@@ -54,7 +54,7 @@ describe("chance", () => {
     expect(new Set([...words(7, 1), ...words(7, 2), ...words(8, 1)]).size).toBe(300);
   });
 
-  test("[H12] below(n) reaches 0 and n - 1 and nothing outside", () => {
+  test("[H12] below(n) reaches 0 and n - 1 and stays within", () => {
     const random = new SeededRandom(1);
     const seen = new Set(Array.from({ length: 1_000 }, () => random.below(3)));
     expect([...seen].sort()).toEqual([0, 1, 2]);

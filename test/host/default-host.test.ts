@@ -8,7 +8,7 @@ import { memoryStore } from "../../src/store/memory/memory-store.ts";
 import { Replica } from "../../src/store/replica.ts";
 
 describe("without a host", () => {
-  test("[H21] stores, spaces and schedulers have the time and the chance of the process", async () => {
+  test("[H21] stores, spaces and schedulers use the process's time and randomness by default", async () => {
     await using store = memoryStore();
     await using space = await Space.open({ store, name: "shop" });
     using scheduler = new Scheduler();
@@ -24,7 +24,7 @@ describe("without a host", () => {
     expect(replica.peek(ref)).toBe(4);
   });
 
-  test("[H21] so has a bus", async () => {
+  test("[H21] a bus uses the process's time and randomness by default", async () => {
     await using store = memoryStore({});
     await using bus = new EventBus({ store });
     const { promise: heard, resolve: hear } = Promise.withResolvers<unknown>();

@@ -5,7 +5,7 @@ import { Fifo } from "../../src/host/fifo.ts";
 import { SeededRandom } from "../../src/host/seeded-random.ts";
 
 describe("the queue of a lane", () => {
-  test("[L2] it gives what it was given in that order, however it grows, runs empty and is cleared", () => {
+  test("[L2] the queue returns elements in order while it grows, runs empty and is cleared", () => {
     const step = fc.oneof(
       fc.nat(40).map((count) => ({ push: count })),
       fc.nat(60).map((count) => ({ shift: count })),
@@ -36,7 +36,7 @@ describe("the queue of a lane", () => {
     );
   });
 
-  test("[H19] takes from both ends and looks as an array does, whatever comes and goes", () => {
+  test("[H19] the queue behaves like an array for any sequence of additions and removals at both ends", () => {
     const random = new SeededRandom(20_261_116, 1);
     const queue = new Fifo<number>();
     let plain: number[] = [];

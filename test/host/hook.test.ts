@@ -6,7 +6,7 @@ import { systemHost } from "../../src/host/system-host.ts";
 import { ScriptedPlatform } from "./scripted-platform.ts";
 
 describe("a hook that fails", () => {
-  test("[H20] does so for the host alone, whether it throws or its promise is rejected", async () => {
+  test("[H20] the error or rejection of a hook goes only to the host", async () => {
     const platform = new ScriptedPlatform();
     const heard: number[] = [];
     const hook = guarded(systemHost(platform), (n: number) => {
@@ -20,7 +20,7 @@ describe("a hook that fails", () => {
     expect(platform.complaints).toEqual([new Error("at once"), new Error("later")]);
   });
 
-  test("[H20] is the error of a step in a simulation, in every process of it", async () => {
+  test("[H20] the error of a hook is the error of a step in a simulation, in each of its processes", async () => {
     const world = simulatedHost(1);
     for (const host of [world, simulatedProcess(world)]) {
       let went = false;
@@ -36,7 +36,7 @@ describe("a hook that fails", () => {
     }
   });
 
-  test("[H20] is a line on the console of a real runtime", () => {
+  test("[H20] the error of a hook is a line on the console of a real runtime", () => {
     const lines: unknown[][] = [];
     const { error } = console;
     console.error = (...line: unknown[]) => void lines.push(line);

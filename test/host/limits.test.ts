@@ -2,7 +2,7 @@ import { describe, expect, test } from "#test";
 import * as limits from "../../src/limits.ts";
 
 describe("limits", () => {
-  test("[H1] every bound is a positive whole number, or a version", () => {
+  test("[H1] every limit is a positive whole number, or a version", () => {
     for (const [name, value] of Object.entries(limits)) {
       const sound =
         typeof value === "string" ? /^\d+\.\d+\.\d+$/.test(value) : Number.isSafeInteger(value) && value > 0;
@@ -10,7 +10,7 @@ describe("limits", () => {
     }
   });
 
-  test("[H1] the bounds that other bounds rest on agree", () => {
+  test("[H1] limits that depend on each other agree", () => {
     expect(limits.TIMER_CHUNK_MS).toBe(2 ** 31 - 1);
     expect(limits.TIMER_DELAY_MS_MAX).toBe(100 * 365.25 * 24 * 3_600_000);
     expect(limits.LINE_BYTES_MAX < limits.UNREAD_OUTPUT_BYTES_MAX).toBe(true);

@@ -18,7 +18,7 @@ function runProcess(body: string): Promise<{ code: number | null; output: string
   });
 }
 
-describe("a process around a system host", () => {
+describe("a process with a system host", () => {
   test("[H6] an idle process ends by itself, with background timers and cancelled ones of any length", async () => {
     const { code, output } = await runProcess(`
       host.timer(3_000_000_000, () => console.log("fired"), { keepAlive: false });
@@ -29,7 +29,7 @@ describe("a process around a system host", () => {
     expect({ code, output }).toEqual({ code: 0, output: "task\n" });
   });
 
-  test("[H6] a process stays alive for a timer, and lets background timers before it fire", async () => {
+  test("[H6] a process stays alive for a timer, and lets earlier background timers fire", async () => {
     const { code, output } = await runProcess(`
       host.timer(1, () => console.log("background"), { keepAlive: false });
       host.timer(20, () => console.log("kept"));
@@ -37,7 +37,7 @@ describe("a process around a system host", () => {
     expect({ code, output }).toEqual({ code: 0, output: "background\nkept\n" });
   });
 
-  test("[H11] what a timer, task or microtask throws is the runtime's uncaught error, and the rest still runs", async () => {
+  test("[H11] an error of a timer, task or microtask is the runtime's uncaught error, and other callbacks still run", async () => {
     const { code, output } = await runProcess(`
       const lines = [];
       process.on("uncaughtException", (error) => lines.push(error.message));

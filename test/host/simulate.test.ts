@@ -51,7 +51,7 @@ function globals(): unknown[] {
 /** Taken before any guard was held. */
 const realGlobals = globals();
 
-describe("real time and chance under simulation", () => {
+describe("real time and randomness under simulation", () => {
   test("[H16] each forbidden call throws REAL_TIME_IN_SIMULATION with its name", async () => {
     for (const [name, act] of Object.entries(FORBIDDEN)) {
       const guard = forbidRealTime();
@@ -71,7 +71,7 @@ describe("real time and chance under simulation", () => {
     await expect(run).rejects.toThrow("Date.now() was called");
   });
 
-  test("[H16] a forbidden call fails the simulation even if its error is swallowed", async () => {
+  test("[H16] a forbidden call fails the simulation even if its error is caught", async () => {
     const run = simulate(1, (host) => {
       host.task(() => void errorOf(() => Math.random()));
       return host.runUntilIdle();
@@ -79,7 +79,7 @@ describe("real time and chance under simulation", () => {
     await expect(run).rejects.toThrow("Math.random() was called");
   });
 
-  test("[H16] the globals come back after a run, after an error and after the last of several guards", async () => {
+  test("[H16] the globals are restored after a run, after an error and after the last of several guards", async () => {
     const ownBefore = Object.hasOwn(crypto, "randomUUID");
     await simulate(1, nothing);
     expect(globals()).toEqual(realGlobals);
@@ -100,7 +100,7 @@ describe("real time and chance under simulation", () => {
     expect(Number.isInteger(Date.now())).toBe(true);
   });
 
-  test("[H16] what brings in neither time nor chance stays allowed", async () => {
+  test("[H16] calls without time or randomness stay allowed", async () => {
     const real = new Date(5);
     const { value } = await simulate(1, async (host) => {
       const log: unknown[] = [];
@@ -115,7 +115,7 @@ describe("real time and chance under simulation", () => {
     expect(value).toEqual(["microtask", "1970-01-01T00:00:00.000Z", true, true, 0, 2]);
   });
 
-  test("[H16] a system host goes on working beside a simulation", async () => {
+  test("[H16] a system host works beside a simulation", async () => {
     await simulate(1, async () => {
       const host = systemHost();
       await host.yield();

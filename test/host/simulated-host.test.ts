@@ -77,11 +77,11 @@ describe("a run is a function of its seed", () => {
     expect(new Set(hashes).size).toBe(4);
   });
 
-  test("[H12] what is no safe integer is no seed", async () => {
+  test("[H12] a seed that is not a safe integer is refused", async () => {
     for (const seed of [0.5, Number.NaN, 2 ** 53]) expect(await codeOf(() => simulatedHost(seed))).toBe("INVALID_SEED");
   });
 
-  test("[H12] a note, where it ends, a clock step, a draw, a timer and the time of a step change the trace", async () => {
+  test("[H12] a note, its end, a clock step, a random draw, a timer and the time of a step change the trace", async () => {
     const hashes = await Promise.all(
       [
         () => undefined,
@@ -111,7 +111,7 @@ describe("a run is a function of its seed", () => {
     expect(new Set(hashes).size).toBe(hashes.length);
   });
 
-  test("[H12] drawing one number more does not change the order of tasks", async () => {
+  test("[H12] one more random draw does not change the order of tasks", async () => {
     const orderOf = async (draws: number) => {
       const { host, log, say } = setup(3);
       for (let count = 0; count < draws; count++) host.random();
@@ -123,8 +123,8 @@ describe("a run is a function of its seed", () => {
   });
 });
 
-describe("what runs next", () => {
-  test("[H13] every order of three ready tasks comes up under some seed", async () => {
+describe("the next callback", () => {
+  test("[H13] every order of three ready tasks occurs under some seed", async () => {
     const orders = new Set<string>();
     for (let seed = 0; seed < 100; seed++) {
       const { host, log, say } = setup(seed);
@@ -175,7 +175,7 @@ describe("what runs next", () => {
     expect(host.now()).toBe(SIMULATION_START_MS + 1_000);
   });
 
-  test("[H13] elapse() makes the running callback slow, and nothing fires meanwhile", async () => {
+  test("[H13] elapse() makes the running callback slow, and no callback runs meanwhile", async () => {
     const { host, log, say } = setup();
     host.timer(5, say("timer"));
     host.task(() => {
@@ -221,7 +221,7 @@ describe("driving a simulation", () => {
     expect(log).toEqual(["yielded"]);
   });
 
-  test("[H14] advance(ms) runs what falls due until then, and ends exactly then", async () => {
+  test("[H14] advance(ms) runs the callbacks due until then, and ends exactly then", async () => {
     const { host, log, say } = setup();
     host.timer(10, () => host.timer(5, say("fifteen")));
     host.timer(16, say("sixteen"));
@@ -234,7 +234,7 @@ describe("driving a simulation", () => {
     expect(log).toEqual(["fifteen", "sixteen"]);
   });
 
-  test("[H14] advance(0) settles what is ready now", async () => {
+  test("[H14] advance(0) runs the callbacks that are ready now", async () => {
     const { host, log, say } = setup();
     host.task(() => host.task(say("later task")));
     host.timer(0, say("due"));
@@ -258,7 +258,7 @@ describe("driving a simulation", () => {
     expect(host.pendingTimers).toBe(1);
   });
 
-  test("[H14] a run of exactly maxSteps is fine, and one more is an overrun that says what to do", async () => {
+  test("[H14] a run of exactly maxSteps succeeds, and one more is an overrun with a remedy", async () => {
     const exact = setup();
     for (let count = 0; count < 10; count++) exact.host.task(() => undefined);
     await exact.host.runUntilIdle({ maxSteps: 10 });
@@ -274,7 +274,7 @@ describe("driving a simulation", () => {
     await expect(host.runUntilIdle({ maxSteps: 10 })).rejects.toThrow(/seed 42.*keepAlive/s);
   });
 
-  test("[H14] run(main) gives back what main gave or threw", async () => {
+  test("[H14] run(main) returns the result or error of main", async () => {
     const { host } = setup();
     const main = async () => {
       await host.yield();
@@ -288,7 +288,7 @@ describe("driving a simulation", () => {
     await expect(host.run(failing)).rejects.toThrow("from main");
   });
 
-  test("[H14] run(main) reports a main that nothing can finish", async () => {
+  test("[H14] run(main) reports a main that cannot finish", async () => {
     const { host } = setup();
     expect(await codeOf(() => host.run(() => new Promise(() => undefined)))).toBe("SIMULATION_STUCK");
   });
@@ -304,7 +304,7 @@ describe("driving a simulation", () => {
     expect(await host.step()).toBe(false);
   });
 
-  test("[H11] a step rejects with what its callback or microtask threw, and the rest still runs", async () => {
+  test("[H11] a step rejects with the error of its callback or microtask, and other callbacks still run", async () => {
     const { host, log, say } = setup();
     const fail = (word: string) => () => {
       throw new Error(word);
@@ -366,7 +366,7 @@ describe("clocks of a simulation", () => {
     expect(host.monotonic()).toBe(0.75);
   });
 
-  test("[H15] time that cannot be is refused", async () => {
+  test("[H15] invalid clock steps are refused", async () => {
     const { host } = setup();
     expect(await codeOf(() => host.advance(-1))).toBe("INVALID_CLOCK");
     expect(await codeOf(() => host.elapse(Number.NaN))).toBe("INVALID_CLOCK");

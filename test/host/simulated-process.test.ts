@@ -12,7 +12,7 @@ function setup(seed = 1) {
 }
 
 describe("simulated processes", () => {
-  test("[H18] a killed process runs nothing any more and leaves no timer; its neighbour goes on", async () => {
+  test("[H18] a killed process runs no callback and leaves no timer; its neighbour continues", async () => {
     const { world, one, other, log, say } = setup();
     one.timer(10, say("one's timer"));
     one.task(say("one's task"));
@@ -30,7 +30,7 @@ describe("simulated processes", () => {
     expect(one.status).toBe("killed");
   });
 
-  test("[H18] a paused process runs what fell due when it resumes, timers in order", async () => {
+  test("[H18] a paused process runs its due callbacks when it resumes, timers in order", async () => {
     for (let seed = 0; seed < 20; seed++) {
       const { world, one, log, say } = setup(seed);
       one.timer(20, say("twenty"));
@@ -54,7 +54,7 @@ describe("simulated processes", () => {
     }
   });
 
-  test("[H18] a process that is killed while paused runs nothing of what it held", async () => {
+  test("[H18] a process killed while paused runs none of its held callbacks", async () => {
     const { world, one, log, say } = setup();
     one.timer(1, say("timer"));
     one.task(say("task"));
@@ -75,7 +75,7 @@ describe("simulated processes", () => {
     expect([one.monotonic(), other.monotonic()]).toEqual([100, 100]);
   });
 
-  test("[H18] processes mint different ids and draw different numbers, the same in every run", () => {
+  test("[H18] processes create different ids and random numbers, the same in every run", () => {
     const draw = () => {
       const { one, other } = setup();
       return [

@@ -37,7 +37,7 @@ describe("clocks of the system host", () => {
 });
 
 describe("timers of the system host", () => {
-  test("[H4] a runtime that calls early makes no timer fire early", () => {
+  test("[H4] in a runtime that fires early no timer fires early", () => {
     const { platform, host, log, say } = setup();
     platform.earlyMs = 0.75;
     host.timer(10, say("ten"));
@@ -57,7 +57,7 @@ describe("timers of the system host", () => {
     for (const [index, at] of times.entries()) expect(at - start >= delays[index]!).toBe(true);
   });
 
-  test("[H4] the longest delay that a runtime takes is asked for at once, one more in two pieces", () => {
+  test("[H4] the longest delay of the runtime is requested at once, one more in two pieces", () => {
     const { platform, host, log, say } = setup();
     host.timer(TIMER_CHUNK_MS, say("chunk"));
     platform.turnUntilIdle();
@@ -68,7 +68,7 @@ describe("timers of the system host", () => {
     expect(log).toEqual(["chunk", "more"]);
   });
 
-  test("[H4] a timer of 100 years fires after 100 years, and is armed again on the way", () => {
+  test("[H4] a timer of 100 years fires after 100 years, armed in several pieces", () => {
     const { platform, host, log, say } = setup();
     host.timer(TIMER_DELAY_MS_MAX, say("century"));
     while (log.length === 0) expect(platform.turn()).toBe(true);
@@ -76,7 +76,7 @@ describe("timers of the system host", () => {
     expect(platform.requestedDelays.length).toBe(Math.ceil(TIMER_DELAY_MS_MAX / TIMER_CHUNK_MS));
   });
 
-  test("[H4] a delay that is none throws INVALID_DELAY and sets nothing", () => {
+  test("[H4] an invalid delay throws INVALID_DELAY and sets no timer", () => {
     const { platform, host } = setup();
     const wrong = [-1, -0.001, Number.NaN, Number.POSITIVE_INFINITY, TIMER_DELAY_MS_MAX + 1];
     for (const delayMs of wrong) {
@@ -114,7 +114,7 @@ describe("timers of the system host", () => {
     expect(log).toEqual(["a", "b", "c", "d"]);
   });
 
-  test("[H5] microtasks of one timer run out before the next timer fires", async () => {
+  test("[H5] microtasks of one timer finish before the next timer fires", async () => {
     const host = systemHost();
     const log: string[] = [];
     await new Promise<void>((resolve) => {
@@ -130,7 +130,7 @@ describe("timers of the system host", () => {
     expect(log).toEqual(["one", "its microtask", "two"]);
   });
 
-  test("[H6] cancel() says whether it kept the timer from firing", () => {
+  test("[H6] cancel() reports whether it stopped the timer", () => {
     const { platform, host, log, say } = setup();
     const first = host.timer(1, say("first"));
     const second = host.timer(2, say("second"));
@@ -141,7 +141,7 @@ describe("timers of the system host", () => {
     expect(log).toEqual(["first"]);
   });
 
-  test("[H6] a timer may cancel one that is due in the same moment", () => {
+  test("[H6] a timer may cancel one that is due at the same time", () => {
     const { platform, host, log, say } = setup();
     host.timer(5, () => log.push(`cancelled ${second.cancel()}`));
     const second = host.timer(5, say("second"));
@@ -149,7 +149,7 @@ describe("timers of the system host", () => {
     expect(log).toEqual(["cancelled true"]);
   });
 
-  test("[H6] only timers that were not set with keepAlive: false keep the process alive", () => {
+  test("[H6] only timers without keepAlive: false keep the process alive", () => {
     const { platform, host } = setup();
     host.timer(10, () => undefined, { keepAlive: false });
     expect(platform.staysAlive).toBe(false);
@@ -164,7 +164,7 @@ describe("timers of the system host", () => {
     expect(platform.timeouts.size).toBe(1);
   });
 
-  test("[H6] when the last timer is cancelled nothing of the runtime stays armed", () => {
+  test("[H6] when the last timer is cancelled no timeout of the runtime stays armed", () => {
     const { platform, host } = setup();
     const timers = [host.timer(10, () => undefined), host.timer(20, () => undefined, { keepAlive: false })];
     for (const timer of timers) timer.cancel();
@@ -172,7 +172,7 @@ describe("timers of the system host", () => {
     expect(platform.tasks.length).toBe(0);
   });
 
-  test("[H6] however many timers there are, one timeout of the runtime is armed", () => {
+  test("[H6] for any number of timers, one timeout of the runtime is armed", () => {
     const { platform, host } = setup();
     for (let count = 1_000; count > 0; count--) host.timer(count, () => undefined);
     expect(platform.timeouts.size).toBe(1);
@@ -191,7 +191,7 @@ describe("timers of the system host", () => {
 });
 
 describe("tasks of the system host", () => {
-  test("[H7] yield() lets a 0 ms timer and a message in", async () => {
+  test("[H7] yield() lets a 0 ms timer and a message run", async () => {
     const host = systemHost();
     const log: string[] = [];
     const { port1, port2 } = new MessageChannel();
@@ -211,7 +211,7 @@ describe("tasks of the system host", () => {
     expect(log.sort()).toEqual(["message", "timer"]);
   });
 
-  test("[H7] a task runs after the microtasks that are queued, and they run first in, first out", async () => {
+  test("[H7] a task runs after the queued microtasks, which run first in, first out", async () => {
     const host = systemHost();
     const log: string[] = [];
     await new Promise<void>((resolve) => {
@@ -228,7 +228,7 @@ describe("tasks of the system host", () => {
     expect(log).toEqual(["first", "second", "third", "task"]);
   });
 
-  test("[H7] every task is a turn of its own: microtasks run out between two", async () => {
+  test("[H7] every task is its own turn: microtasks finish between two tasks", async () => {
     const host = systemHost();
     const log: string[] = [];
     host.task(() => {
@@ -239,7 +239,7 @@ describe("tasks of the system host", () => {
     expect(log).toEqual(["one", "its microtask"]);
   });
 
-  test("[H7] where there is only a MessageChannel, each task is a message of its own and keeps its place", async () => {
+  test("[H7] with only a MessageChannel, each task is its own message and keeps its order", async () => {
     const channel = new MessageChannel();
     const macrotask = messageChannelMacrotask(channel);
     const log: number[] = [];

@@ -48,7 +48,7 @@ describe("timer heap", () => {
     );
   });
 
-  test("[H5] the entry that fills a cancelled one's place may have to rise", () => {
+  test("[H5] the entry that fills the place of a cancelled one may move up", () => {
     const heap = new TimerHeap();
     const [, , , deep] = [0, 10, 1, 11, 12, 2, 3].map((deadlineMs) => heap.add(deadlineMs, true, nothing));
     heap.remove(deep!);
@@ -76,7 +76,7 @@ describe("timer heap", () => {
     simulated.checkInvariants();
   });
 
-  test("[H17] a heap that was tampered with says so", () => {
+  test("[H17] the invariant check detects a corrupted heap", () => {
     const heap = new TimerHeap();
     const entry = heap.add(1, true, nothing);
     heap.checkInvariants();

@@ -34,7 +34,7 @@ describe("ids", () => {
     expect(systemHost().id()).toMatch(UUID_V7);
   });
 
-  test("[H8] the first 48 bits are the wall clock, up to its last millisecond", () => {
+  test("[H8] the first 48 bits of an id are the wall clock, up to its last millisecond", () => {
     for (const ms of [0, 1, 0xffff, 0x1_0000, 1_700_000_000_123, 0xffff_ffff_ffff]) {
       const { clock, minter } = setup();
       clock.ms = ms;
@@ -64,7 +64,7 @@ describe("ids", () => {
     }
   });
 
-  test("[H9] within a millisecond the counter goes up by one and the time stays", () => {
+  test("[H9] within a millisecond the counter increases by one and the time stays", () => {
     const { clock, minter } = setup();
     const first = minter.mint();
     clock.ms -= 60_000;
@@ -83,7 +83,7 @@ describe("ids", () => {
     }
   });
 
-  test("[H9] an id for a time that was read before is greater than the last all the same", () => {
+  test("[H9] an id for an earlier time is still greater than the last one", () => {
     const { clock, minter } = setup();
     const first = minter.mint(clock.ms + 5);
     expect(timeOf(first)).toBe(clock.ms + 5);
@@ -110,7 +110,7 @@ describe("ids", () => {
     expect(caughtUp > borrowed && borrowed > full).toBe(true);
   });
 
-  test("[H9] two hosts of one process do not mint the same id", () => {
+  test("[H9] two hosts of one process do not create the same id", () => {
     const one = systemHost();
     const other = systemHost();
     const ids = new Set<string>();

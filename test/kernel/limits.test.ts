@@ -71,15 +71,16 @@ describe("limits of a kernel", () => {
     expect(await Promise.all(asked)).toEqual([
       1,
       expect.stringMatching(
-        /^ClientError: Syscall\.Ping takes a line of 50\d\d\d bytes: line too long: the limit is 40000 /,
+        /^Failure: Syscall\.Ping takes a line of 50\d\d\d bytes: line too long: the limit is 40000 /,
       ),
       30_000,
-      expect.stringMatching(/^ClientError: Syscall\.Ping takes a line of 60\d\d\d bytes: line too long: /),
+      expect.stringMatching(/^Failure: Syscall\.Ping takes a line of 60\d\d\d bytes: line too long: /),
       2,
     ]);
     await using careful = await Client.connect({ path, lineBytesMax: 1_000 });
     await expect(careful.query("Syscall.Ping", "x".repeat(1_000))).rejects.toMatchObject({
-      code: "TOO_LONG",
+      code: 413,
+      reason: "TOO_LARGE",
       message: expect.stringContaining("the limit is 1000 bytes; send it in parts"),
     });
   });

@@ -21,7 +21,7 @@ describe("sinks over restarts of a kernel", () => {
           ...(version === undefined ? {} : { version }),
           store: await openSqliteStore({ path, durability: "process" }),
           capabilities: ({ space }) => {
-            const stock = space.cell<number>("stock", { default: 10 });
+            const stock = space.cell<number>("stock", 10);
             stock.sink((value) => seen.push(`cell ${value}`));
             space.computed("left", () => stock.get() ?? 0).sink((value) => seen.push(`computed ${value}`));
             const handle = (n: number, tx: { set(cell: typeof stock, n: number): void }) => {
@@ -107,7 +107,7 @@ describe("state that is rolled back", () => {
     await using kernel = await Kernel.open({
       store: await openSqliteStore({ path: join(scratchFolder(), "kernel.db"), durability: "process" }),
       capabilities: ({ space, bus }) => {
-        const stock = space.cell<number>("stock", { default: 10 });
+        const stock = space.cell<number>("stock", 10);
         stock.sink((left) => {
           seen.note(left);
           if ((left ?? 0) < 9) published.push(bus.publish("Stock.Low", "watch", { left: left ?? null }));

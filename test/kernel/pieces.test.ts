@@ -12,7 +12,7 @@ import { scratchFolder } from "../repo/program.ts";
 let computed = 0;
 
 const counter = pattern("counter", (inputs: Cell<{ step: number }>, piece) => {
-  const count = piece.cell<number>("count", { default: 0 });
+  const count = piece.cell<number>("count", 0);
   const add = piece.stream<number>("add");
   add.handle((times) => count.set((count.get() ?? 0) + times * (inputs.key("step").get() ?? 0)));
   const doubled = piece.computed("doubled", () => {

@@ -27,7 +27,7 @@ const IMPURE: readonly (readonly [what: string, data: unknown])[] = [
   ["a BigInt", 1n],
   ["a function", { run: () => 1 }],
   ["a lone surrogate", "\ud800"],
-  ["a field without a value", { a: undefined }],
+  ["an element without a value", [undefined]],
   ["a cycle", CYCLE],
   ["nested 20,000 deep", Array.from({ length: 20_000 }).reduce<unknown>((inner) => [inner], 1)],
 ];

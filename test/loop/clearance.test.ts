@@ -21,7 +21,7 @@ class ClearedClient extends Client {
 async function setup() {
   const host = simulatedHost(1);
   const space = await Space.open({ store: memoryStore({ host }), host, name: "s" });
-  const secret = space.cell<number>("secret", { label: ["s"] });
+  const secret = space.cell<number>("secret", undefined, { label: ["s"] });
   const open = space.cell<number>("open");
   secret.set(1);
   open.set(2);
@@ -102,7 +102,7 @@ describe("what lies beside a handler's own answer", () => {
   test("[F1] [F9] the receipt of a command that has read labelled data is labelled as that data", async () => {
     const host = simulatedHost(1);
     const space = await Space.open({ store: memoryStore({ host }), host, name: "s" });
-    const secret = space.cell<number>("secret", { label: ["s"] });
+    const secret = space.cell<number>("secret", undefined, { label: ["s"] });
     secret.set(1);
     await host.advance(0);
     const all = transactional({
@@ -148,7 +148,7 @@ describe("reads of a capability with a clearance", () => {
   async function readers() {
     const host = simulatedHost(1);
     const space = await Space.open({ store: memoryStore({ host }), host, name: "s" });
-    const secret = space.cell<number>("secret", { label: ["s"] });
+    const secret = space.cell<number>("secret", undefined, { label: ["s"] });
     const open = space.cell<number>("open");
     const sum = space.computed("sum", () => (secret.get() ?? 0) + 1);
     secret.set(1);
@@ -233,7 +233,7 @@ describe("labels of messages", () => {
     const host = simulatedHost(1);
     const store = memoryStore({ host });
     const space = await Space.open({ store, host, name: "s" });
-    const secret = space.cell<number>("secret", { label: ["s"] });
+    const secret = space.cell<number>("secret", undefined, { label: ["s"] });
     const handle = (_: unknown, tx: Tx) => {
       tx.emit("Teller.Told", null);
       return tx.get(secret) ?? null;
@@ -259,7 +259,7 @@ describe("labels of messages", () => {
   async function told() {
     const host = simulatedHost(1);
     const space = await Space.open({ store: memoryStore({ host }), host, name: "s" });
-    const [low, high] = [space.cell<number>("low"), space.cell<number>("high", { label: ["s"] })];
+    const [low, high] = [space.cell<number>("low"), space.cell<number>("high", undefined, { label: ["s"] })];
     await host.advance(0);
     const heard: string[] = [];
     const listener = (name: string, clearance?: readonly string[]) =>
@@ -268,7 +268,7 @@ describe("labels of messages", () => {
         description: name,
         on: { "Teller.Told": () => void heard.push(name) },
       });
-    const writer = (cell: Cell<number>) => ({ handle: (_: unknown, tx: Tx) => void tx.set(cell, 1) });
+    const writer = (cell: Cell<number | undefined>) => ({ handle: (_: unknown, tx: Tx) => void tx.set(cell, 1) });
     const { loop, settle } = await loopSetup(
       {
         everybody: listener("everybody"),

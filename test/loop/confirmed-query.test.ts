@@ -14,7 +14,7 @@ async function register() {
   const host = simulatedHost(1);
   const line = new FaultyLine(memoryStore({ host }));
   const space = await host.run(() => Space.open({ store: line.store, host, name: "test" }));
-  const number = space.cell<number>("number", { default: 0 });
+  const number = space.cell<number>("number", 0);
   const held = new Gate();
   let reads = 0;
   let hasWritten = false;

@@ -27,7 +27,9 @@ describe("after the end", () => {
       await loop.stop();
     });
     await settle();
-    expect(one.received.map(({ data }) => data)).toEqual([{ code: 503, message: "a is shutting down" }]);
+    expect(one.received.map(({ data }) => data)).toEqual([
+      { code: 503, message: "a is shutting down", reason: "DRAINING" },
+    ]);
   });
 
   test("[L28] those that do not end are named for as long as they have not", async () => {

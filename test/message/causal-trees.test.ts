@@ -25,7 +25,7 @@ function* rowsIn(trees: readonly CausalTree<Row>[]): Generator<Row> {
 }
 
 describe("causal trees", () => {
-  test("[J77] whatever causes are named, each row is there once, under its cause unless that makes a circle", () => {
+  test("[J77] for any causes each row appears once, under its cause unless that makes a cycle", () => {
     fc.assert(
       fc.property(fc.array(fc.option(fc.nat(12), { nil: undefined }), { maxLength: 12 }), (causes) => {
         const rows = causes.map((cause, id) => rowOf(id, cause));
@@ -48,7 +48,7 @@ describe("causal trees", () => {
     );
   });
 
-  test("[J77] a row that cannot be read is a tree of its own", () => {
+  test("[J77] an unreadable row is its own tree", () => {
     const rows: Row[] = [{}, rowOf(1, undefined)];
     expect(causalTrees(rows)).toEqual(rows.map((row) => ({ row, children: [] })));
   });

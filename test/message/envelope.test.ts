@@ -33,13 +33,13 @@ describe("fields", () => {
     }
   });
 
-  test("[M1] an unknown field beside the four is refused, and the hint says where it belongs", () => {
+  test("[M1] an unknown field beside the four is refused, with a hint where it belongs", () => {
     expect(refusal(draft((d) => (d["traceparent"] = "x"))).message).toBe(
       "traceparent: is not a field of a message; put it under metadata",
     );
   });
 
-  test("[M1] what is not an object is not a message", () => {
+  test("[M1] a value that is not an object is not a message", () => {
     for (const value of [42, [], null, "x", true]) expect(refusal(value).message).toContain("must be an object");
   });
 
@@ -84,7 +84,7 @@ describe("fields", () => {
     }
   });
 
-  test("[M3] the scan agrees with the grammar as a regular expression", () => {
+  test("[M3] the type scan agrees with the grammar as a regular expression", () => {
     const grammar = /^[A-Z][a-zA-Z0-9]*\.[A-Z][a-zA-Z0-9]*$/;
     const near = fc.string({
       unit: fc.constantFrom("A", "Z", "a", "z", "0", "9", ".", "_", "@", "[", "`", "{", "/", ":"),
@@ -132,14 +132,14 @@ describe("metadata", () => {
     expect(refusal(draft((d) => (d.metadata["correlation"] = null))).message).toContain("metadata.correlation");
   });
 
-  test("[M4] a causation of null is read as absent and left as it is", () => {
+  test("[M4] a causation of null counts as absent and stays unchanged", () => {
     const checked = checkMessage(draft((d) => (d.metadata["causation"] = null)));
     if (checked.kind === "refused") throw new Error(checked.message);
     expect(causationOf(checked.message)).toBe(undefined);
     expect(checked.message.metadata.causation).toBe(null);
   });
 
-  test("[M4] a reply or an error needs a causation, and null is none", () => {
+  test("[M4] a reply or an error needs a causation other than null", () => {
     for (const kind of ["reply", "error"]) {
       for (const causation of [{}, { causation: null }]) {
         const made = draft((d) => {
@@ -152,7 +152,7 @@ describe("metadata", () => {
     }
   });
 
-  test("[M4] unknown metadata is kept: the accepted message is the value that was given", () => {
+  test("[M4] unknown metadata is kept: the accepted message is the given value", () => {
     const made = draft((d) => (d.metadata["traceparent"] = "00-1-2-01"));
     const checked = checkMessage(made);
     expect(checked.kind === "accepted" && (checked.message as unknown) === made).toBe(true);
@@ -160,7 +160,7 @@ describe("metadata", () => {
 });
 
 describe("refusals", () => {
-  test("[M5] a refusal keeps the id, type and correlation that can be read", () => {
+  test("[M5] a refusal contains the readable id, type and correlation", () => {
     expect(refusal(draft((d) => (d["kind"] = "nope")))).toEqual({
       kind: "refused",
       code: 422,
@@ -173,14 +173,14 @@ describe("refusals", () => {
     expect([id, type, correlation]).toEqual([undefined, undefined, undefined]);
   });
 
-  test("[M5] reading what is left of a refused value runs none of its code", () => {
+  test("[M5] reading a refused value runs none of its code", () => {
     let ran = 0;
     const trap = Object.defineProperty({}, "metadata", { enumerable: true, get: () => ran++ });
     expect(refusal(trap).message).toBe("metadata: must be data, got an accessor");
     expect(ran).toBe(0);
   });
 
-  test("[M5] the text of a refusal is clean and short, whatever the input was", () => {
+  test("[M5] the text of a refusal is clean and short for any input", () => {
     const key = `\0\ud800${"k".repeat(9_000)}`;
     const { message } = refusal(draft((d) => (d["data"] = { [key]: 1 })));
     expect(message.isWellFormed() && !message.includes("\0")).toBe(true);
@@ -188,7 +188,7 @@ describe("refusals", () => {
     expect(refusal(draft((d) => (d["kind"] = "k".repeat(9_000)))).message.length).toBeLessThan(200);
   });
 
-  test("[M5] the place is named down to the element", () => {
+  test("[M5] a refusal names the place down to the element", () => {
     const data = { items: [{}, { "odd key": [1, Number.NaN] }] };
     expect(refusal(draft((d) => (d["data"] = data))).message).toBe(
       'data.items[1]["odd key"][1]: must be a finite number, got NaN',

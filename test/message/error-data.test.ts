@@ -5,7 +5,7 @@ import {
   type ErrorData,
   errorData,
   Failure,
-  failureOf,
+  failureFrom,
   fromError,
   thrownText,
 } from "../../src/message/error-data.ts";
@@ -28,7 +28,7 @@ function depthOf(data: ErrorData | undefined): number {
 }
 
 describe("error data", () => {
-  test("[M13] a code is an integer from 400 to 599", () => {
+  test("[M13] an error code is an integer from 400 to 599", () => {
     for (const code of [400, 404, 499, 599]) expect(problem({ code, message: "m" })).toBe(undefined);
     for (const code of [399, 600, 404.5, "404", null, -1]) {
       expect(problem({ code, message: "m" })).toContain("data.code: must be an integer from 400");
@@ -52,16 +52,16 @@ describe("error data", () => {
     expect(problem(chain(9))).toContain("must end after 8 causes");
   });
 
-  test("[M13] every code of the system makes valid data with its meaning", () => {
+  test("[M13] every system code gives valid data with its meaning", () => {
     for (const code of [400, 404, 409, 413, 422, 500, 502, 503, 504] as const) {
       expect(errorData(code)).toEqual({ code, message: ERROR_MEANINGS[code] });
-      expect(problem(errorData(code, "why", errorData(502)))).toBe(undefined);
+      expect(problem(errorData(code, "why", { cause: errorData(502) }))).toBe(undefined);
     }
     expect(errorData(504).message).toBe("Request timed out");
   });
 });
 
-describe("something thrown", () => {
+describe("a thrown value", () => {
   test("[M14] an error becomes 500 with its causes, a Failure keeps its code", () => {
     const thrown = new Error("outer", { cause: new Failure(404, "no such key", { cause: "text" }) });
     expect(fromError(thrown)).toEqual({
@@ -73,7 +73,7 @@ describe("something thrown", () => {
     expect(() => new Failure(200, "fine")).toThrow("a code from 400 to 599");
   });
 
-  test("[M14] long and cyclic chains are cut at the limit", () => {
+  test("[M14] long and cyclic cause chains are cut at the limit", () => {
     const loop = new Error("loop");
     loop.cause = loop;
     let long = new Error("0");
@@ -84,7 +84,7 @@ describe("something thrown", () => {
     }
   });
 
-  test("[M14] nothing that is thrown makes it throw or makes invalid data", () => {
+  test("[M14] no thrown value causes an exception or invalid data", () => {
     const hostile = new Error("x");
     for (const name of ["message", "cause"]) {
       Object.defineProperty(hostile, name, {
@@ -105,8 +105,8 @@ describe("something thrown", () => {
   });
 });
 
-describe("the text of something thrown", () => {
-  test("[M37] the causes of an error are in its text, each once", () => {
+describe("the text of a thrown value", () => {
+  test("[M37] the text of an error contains its causes, each once", () => {
     const refused = new Error("connect ECONNREFUSED 127.0.0.1:9");
     expect(thrownText(new TypeError("fetch failed", { cause: refused }))).toBe(
       "fetch failed: connect ECONNREFUSED 127.0.0.1:9",
@@ -146,13 +146,13 @@ describe("the text of something thrown", () => {
     test(`[M37] a thrown object is shown as ${text}`, () => expect(thrownText(thrown)).toBe(text));
   }
 
-  test("[M37] a thrown object that holds much, or itself, is shown in bounded length", () => {
+  test("[M37] a large or cyclic thrown object is shown in bounded length", () => {
     const endless: Record<string, unknown> = {};
     for (let n = 0; n < 10_000; n++) endless[`k${n}`] = endless;
     expect(thrownText(endless).length).toBeLessThan(1_100);
   });
 
-  test("[M37] source lines and stack lines that a runtime puts into a text are left out", () => {
+  test("[M37] source lines and stack lines that a runtime puts into a text are removed", () => {
     const bun =
       '12 | const password = "secret";\n13 |   throw new Error("broken");\n             ^\nerror: broken\n      at <anonymous> (/app/worker.ts:13:9)\n      at run (/app/worker.ts:20:1)\n';
     expect(thrownText(new Error(bun))).toBe("error: broken");
@@ -165,6 +165,6 @@ describe("the text of something thrown", () => {
 
   test("[M37] a failure made of error data keeps its code and its causes", () => {
     const data = { code: 502, message: "outer", cause: { code: 404, message: "inner" } };
-    expect(fromError(failureOf(data))).toEqual(data);
+    expect(fromError(failureFrom(data))).toEqual(data);
   });
 });

@@ -15,7 +15,7 @@ function sendAt(timeMs: number, hash = "5".repeat(SEND_HASH_DIGITS)): string {
 }
 
 describe("the time in an id", () => {
-  test("[M34] a UUIDv7 carries its milliseconds, a send its period, whatever follows and wherever they stand", () => {
+  test("[M34] a UUIDv7 carries its milliseconds and a send its period, with any suffix and at any position", () => {
     fc.assert(
       fc.property(times, fc.string(), fc.integer(), (timeMs, rest, seed) => {
         expect(timeInId(uuidAt(timeMs, seed) + rest)).toBe(timeMs);
@@ -25,7 +25,7 @@ describe("the time in an id", () => {
     );
   });
 
-  test("[M34] what is made before a time stands before the first id of that time, but for sends of its period", () => {
+  test("[M34] ids made before a time sort before the first id of that time, except sends of its period", () => {
     fc.assert(
       fc.property(times, times, (madeMs, timeMs) => {
         expect(uuidAt(madeMs) < firstIdAt(timeMs)).toBe(madeMs < timeMs);
@@ -35,7 +35,7 @@ describe("the time in an id", () => {
     );
   });
 
-  test("[M34] other ids carry none", () => {
+  test("[M34] other ids carry no time", () => {
     const uuid = uuidAt(1_767_225_600_000);
     const others = [
       "",

@@ -11,8 +11,8 @@ const answer = (metadata: Partial<Message["metadata"]>, data: Message["data"] = 
   metadata: { causation: "c", id: "i", timestamp: 5, ...metadata },
 });
 
-describe("a line is printed", () => {
-  test("[M33] as JSON prints the message, whatever is in it, with a newline at its end", () => {
+describe("printing a line", () => {
+  test("[M33] a line is the JSON of any message with a newline at its end", () => {
     fc.assert(
       fc.property(message, (given) => {
         const line = printLine(given);
@@ -23,7 +23,7 @@ describe("a line is printed", () => {
     );
   });
 
-  test("[M33] letter for letter where the message is an answer as it is made here", () => {
+  test("[M33] the line of a plain answer equals JSON.stringify letter for letter", () => {
     const ids = fc.oneof(fc.uuid(), fc.string({ minLength: 1, unit: "binary" }));
     fc.assert(
       fc.property(ids, ids, fc.nat(3), (causation, id, timestamp) => {
@@ -33,7 +33,7 @@ describe("a line is printed", () => {
     );
   });
 
-  test("[M33] with all of its metadata", () => {
+  test("[M33] a line contains all metadata", () => {
     const odd = [
       { correlation: "x" },
       { causation: null },

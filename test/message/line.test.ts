@@ -35,7 +35,7 @@ function nest(depth: number): string {
 }
 
 describe("length", () => {
-  test("[M9] a line of 1 MiB is accepted, one more is 413", () => {
+  test("[M9] a line of 1 MiB is accepted, one byte more is 413", () => {
     const room = LINE_LIMITS.bytesMax - lineWith('""').length;
     expect(parse(lineWith(`"${"x".repeat(room)}"`)).kind).toBe("accepted");
     expect(refusal(lineWith(`"${"x".repeat(room + 1)}"`))).toEqual({
@@ -78,14 +78,14 @@ describe("depth and keys", () => {
     }
   });
 
-  test("[M9] many objects may have more keys together", () => {
+  test("[M9] several objects may have more keys together", () => {
     const objects = Array.from({ length: 700 }, () => '{"a":1,"b":{"c":2}}');
     expect(parse(lineWith(`[${objects.join(",")}]`)).kind).toBe("accepted");
   });
 });
 
 describe("text", () => {
-  test("[M10] malformed JSON is 400, and names neither id nor type", () => {
+  test("[M10] malformed JSON is 400, without id and type", () => {
     for (const line of [
       "",
       " ",
@@ -122,13 +122,13 @@ describe("text", () => {
     for (const line of ["42", "[]", "null", '"x"', "true"]) expect(refusal(line).code).toBe(422);
   });
 
-  test("[M10] an invalid message with readable id and type keeps both", () => {
+  test("[M10] the refusal of an invalid message contains its readable id and type", () => {
     const line = '{"kind":"nope","type":"A.B","data":1,"metadata":{"id":"m1","timestamp":5}}';
     const { code, id, type } = refusal(line);
     expect([code, id, type]).toEqual([422, "m1", "A.B"]);
   });
 
-  test("[M10] numbers that overflow are 422, the largest ones are not", () => {
+  test("[M10] numbers that overflow are 422, the largest doubles are not", () => {
     const overflowing = [
       "1e400",
       "-1E400",
@@ -166,7 +166,7 @@ describe("the value", () => {
     expect(checked.kind === "accepted" && checked.message.data).toEqual({ a: 2 });
   });
 
-  test("[M8] __proto__ is a key like any other", () => {
+  test("[M8] __proto__ is an ordinary key", () => {
     const checked = parse(lineWith('{"__proto__":{"polluted":true}}'));
     if (checked.kind === "refused") throw new Error(checked.message);
     expect(Object.keys(checked.message.data as object)).toEqual(["__proto__"]);
@@ -174,7 +174,7 @@ describe("the value", () => {
     expect(parse('{"__proto__":{"kind":"command"}}').kind).toBe("refused");
   });
 
-  test("[M11] every valid message comes back from its line", () => {
+  test("[M11] every valid message is restored from its line", () => {
     fc.assert(
       fc.property(message, (made) => {
         expect(equal(parse(JSON.stringify(made)), { kind: "accepted", message: made })).toBe(true);
@@ -234,7 +234,7 @@ describe("the value", () => {
     );
   });
 
-  test("[M10] the text of bytes is known to be ASCII, or not given", () => {
+  test("[M10] asciiText returns a text only for ASCII bytes", () => {
     const text = fc.string({ unit: fc.constantFrom("a", "\u007f", "\n", "é", "€", "𝄞") });
     fc.assert(
       fc.property(text, (chosen) => {
@@ -251,7 +251,7 @@ describe("the value", () => {
 });
 
 describe("integers", () => {
-  test("[L65] an integer that parsing would round is refused with 422, wherever it stands", () => {
+  test("[L65] an integer that parsing would round is refused with 422 at any place", () => {
     for (const data of ["9007199254740993", "[1, -9007199254740993]", '{"a":{"b": 12345678901234567890 }}']) {
       expect(refusal(lineWith(data))).toMatchObject({
         code: 422,
@@ -260,7 +260,7 @@ describe("integers", () => {
     }
   });
 
-  test("[L65] integers that a double holds, fractions, exponents and digits in strings are taken", () => {
+  test("[L65] exact integers, fractions, exponents and digits in strings are accepted", () => {
     const taken = ["9007199254740991", "-9007199254740992", "1152921504606846976", "0.12345678901234567890", "1e300"];
     for (const data of [...taken, '"9007199254740993"', "[100000000000000, 999999999999999]"])
       expect(parse(lineWith(data))).toMatchObject({ kind: "accepted" });

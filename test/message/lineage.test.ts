@@ -47,13 +47,13 @@ describe("making messages", () => {
     expect(answers.map(({ kind }) => kind)).toEqual(["reply", "error"]);
   });
 
-  test("[M15] an invalid type throws, and says what a type is", () => {
+  test("[M15] an invalid type throws an error that explains the form", () => {
     expect(() => command(setup(), "memory.get", 1)).toThrow(
       'like Memory.Get, of at most 261 characters; got "memory.get"',
     );
   });
 
-  test("[M16] a consequence carries causation, correlation, trace context and label, and nothing else", () => {
+  test("[M16] a consequence inherits only causation, correlation, trace context and label", () => {
     const mint = setup();
     const parent = command(mint, "A.B", 1, {
       causation: "grandparent",
@@ -75,7 +75,7 @@ describe("making messages", () => {
     expect(causedBy(command(mint, "A.B", 1))).toStrictEqual({ causation: "m3" });
   });
 
-  test("[M16] an answer carries what any consequence does, each by itself", () => {
+  test("[M16] an answer inherits each of these fields independently", () => {
     const mint = setup();
     for (const carried of [
       { correlation: "c" },

@@ -33,7 +33,7 @@ function expectSame(line: string, limits = LINE_LIMITS): void {
 }
 
 describe("an ordinary line", () => {
-  test("[M11] is read around its data once a line of its kind and type was read", () => {
+  test("[M11] an ordinary line is read around its data after a line of its kind and type was read", () => {
     const line = ordinary('{"a":[1,{"b":"c"}]}', { type: "Ordinary.First", timestamp: "1757000000000" });
     expect(read(line)).toBe(undefined);
     const { whole } = bothWays(line);
@@ -46,7 +46,7 @@ describe("an ordinary line", () => {
     }
   });
 
-  test("[M11] is the same message as any other line, and refused alike, whatever was changed in it", () => {
+  test("[M11] an ordinary line gives the same message or refusal as the full parser, for any change in it", () => {
     const json = fc.jsonValue({ maxDepth: 3 }).map((value) => JSON.stringify(value).replace(/[^ -~]/g, "?"));
     const piece = fc.constantFrom(
       ...'"\\{}[]:,0-e.1 \u0001',
@@ -102,7 +102,7 @@ describe("an ordinary line", () => {
     );
   });
 
-  test("[M9] is bounded in depth and keys as any other", () => {
+  test("[M9] an ordinary line has the usual limits of depth and keys", () => {
     const nested = (depth: number) => ordinary("[".repeat(depth) + "]".repeat(depth));
     const keys = (count: number) => ordinary(`{${Array.from({ length: count }, (_, i) => `"k${i}":1`).join(",")}}`);
     for (const line of [nested(63), nested(64), keys(1_024), keys(1_025)]) expectSame(line);
@@ -114,7 +114,7 @@ describe("an ordinary line", () => {
     }
   });
 
-  test("[M11] is forgotten when lines of too many types were read, and read again", () => {
+  test("[M11] the cache of line starts is cleared after too many types, and filled again", () => {
     const type = "Ordinary.Kept";
     const line = ordinary("1", { type });
     expectSame(line);
@@ -124,7 +124,7 @@ describe("an ordinary line", () => {
     expect(read(line)).toEqual(JSON.parse(line));
   });
 
-  test("[M4] has no answer in it: those need more metadata", () => {
+  test("[M4] answers are not ordinary lines, because they need more metadata", () => {
     for (const kind of ["reply", "error"]) {
       const line = ordinary('{"code":500,"message":"x"}', { kind });
       expectSame(line.replace('"id"', '"causation":"c","id"'));
@@ -132,7 +132,7 @@ describe("an ordinary line", () => {
     }
   });
 
-  test("[M11] of which not all is ASCII is left to the other way", () => {
+  test("[M11] a line with characters outside of ASCII is left to the full parser", () => {
     expectSame(ordinary("1"));
     expect(read(ordinary("1"))).toEqual(JSON.parse(ordinary("1")));
     expect(read(ordinary('"\u00e9"'))).toBe(undefined);

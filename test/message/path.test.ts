@@ -26,7 +26,7 @@ function pathsOf(root: Json): Path[] {
 const valueAndPath = json.chain((root) => fc.tuple(fc.constant(root), fc.constantFrom(...pathsOf(root))));
 
 describe("reading", () => {
-  test("[M22] steps are own keys and canonical indexes", () => {
+  test("[M22] path steps are own keys and canonical indexes", () => {
     expect(getAt(value, [])).toBe(value);
     expect(getAt(value, ["a", "b", "1", "c"])).toBe(2);
     expect(getAt(value, ["d", "e"])).toBe(null);
@@ -44,19 +44,19 @@ describe("reading", () => {
     expect(getAt("text", ["0"])).toBe(undefined);
   });
 
-  test("[M22] inherited names lead nowhere, own ones do", () => {
+  test("[M22] inherited names lead to no value, own ones do", () => {
     for (const name of ["__proto__", "constructor", "toString"]) expect(getAt({}, [name])).toBe(undefined);
     expect(getAt(JSON.parse('{"__proto__":{"x":1}}'), ["__proto__", "x"])).toBe(1);
   });
 
-  test("[M22] an index is written one way only, and is one that an array can have", () => {
+  test("[M22] an index has one spelling and is within the range of arrays", () => {
     expect(["0", "7", "10", "4294967294"].map(arrayIndex)).toEqual([0, 7, 10, 4294967294]);
     for (const step of ["", "00", "01", "-1", "+1", "1.0", "1e3", " 1", "4294967295", "99999999999", "a", "٣"]) {
       expect(arrayIndex(step)).toBe(undefined);
     }
   });
 
-  test("[M25] a path is reached when every step before the last lands on a container", () => {
+  test("[M25] a path is reached if every step before the last leads to a container", () => {
     for (const path of [[], ["a"], ["x"], ["a", "b", "9"], ["d", "e"]]) expect(reaches(value, path)).toBe(true);
     for (const path of [
       ["x", "y"],
@@ -68,7 +68,7 @@ describe("reading", () => {
     expect(reaches(5, ["a"])).toBe(false);
   });
 
-  test("[M25] the deepest container along a path", () => {
+  test("[M25] deepestContainer returns the last container along a path", () => {
     expect(deepestContainer(value, ["d", "e", "f"])).toBe(value.d);
     expect(deepestContainer(value, ["x", "y"])).toBe(value);
     expect(deepestContainer(value, ["a", "b"])).toBe(value.a.b);
@@ -77,7 +77,7 @@ describe("reading", () => {
 });
 
 describe("setting", () => {
-  test("[M23] the new value is there, the old one is as it was, what lies beside is shared", () => {
+  test("[M23] setting returns a new value, leaves the old one unchanged, and shares the rest", () => {
     const before = structuredClone(value);
     const after = setAt(value, ["a", "b", "1", "c"], 3) as typeof value;
     expect(after).toEqual({ a: { b: [1, { c: 3 }] }, d: { e: null } });
@@ -91,14 +91,14 @@ describe("setting", () => {
     expect(setAt(value, ["d", "e"], null)).toBe(value);
   });
 
-  test("[M23] an array grows at its end and nowhere else", () => {
+  test("[M23] an array grows only at its end", () => {
     expect(setAt([1], ["1"], 2)).toEqual([1, 2]);
     for (const step of ["2", "-1", "01", "length", "4294967295", "push"]) {
       expect(() => setAt([1], [step], 2)).toThrow("an array of 1 takes the indexes 0 to 1");
     }
   });
 
-  test("[M23] parents are never created", () => {
+  test("[M23] setting never creates parents", () => {
     expect(() => setAt(value, ["x", "y"], 1)).toThrow('there is nothing at "x"; set that first');
     expect(() => setAt(value, ["d", "e", "f"], 1)).toThrow('there is null at "d" / "e"');
     expect(() => setAt(5, ["a"], 1)).toThrow("there is 5 at the root");
@@ -114,7 +114,7 @@ describe("setting", () => {
     expect(() => setAt({}, ["__proto__", "polluted"], 1)).toThrow("there is nothing at");
   });
 
-  test("[M23] what was set is read back, and setting back what was there gives an equal value", () => {
+  test("[M23] a set value is read back, and restoring the old one gives an equal value", () => {
     fc.assert(
       fc.property(valueAndPath, json, ([root, path], next) => {
         const text = JSON.stringify(root);
@@ -132,7 +132,7 @@ describe("setting", () => {
 });
 
 describe("deleting", () => {
-  test("[M24] an object's key goes, the rest is shared, an absent key changes nothing", () => {
+  test("[M24] deleting a key shares the rest, and deleting an absent key returns the same value", () => {
     const after = deleteAt(value, ["d", "e"]) as typeof value;
     expect(after).toEqual({ a: value.a, d: {} });
     expect(after.a).toBe(value.a);
@@ -140,7 +140,7 @@ describe("deleting", () => {
     expect(deleteAt(JSON.parse('{"__proto__":1}'), ["__proto__"])).toEqual({});
   });
 
-  test("[M22] no two paths read the same", () => {
+  test("[M22] no two paths have the same text", () => {
     expect(pathText(["a", "b"])).toBe("/a/b");
     expect(pathText(["a/b"])).toBe("/a~1b");
     expect(pathText(["a~1b"])).toBe("/a~01b");
@@ -151,7 +151,7 @@ describe("deleting", () => {
     fc.assert(fc.property(path, path, (a, b) => equal(a, b) === (pathText(a) === pathText(b))));
   });
 
-  test("[M24] array elements, the root and what has no parent cannot be deleted", () => {
+  test("[M24] array elements, the root and places without a parent cannot be deleted", () => {
     expect(() => deleteAt(value, ["a", "b", "0"])).toThrow("an array element cannot be deleted");
     expect(() => deleteAt(value, [])).toThrow("a value cannot be deleted from itself");
     expect(() => deleteAt(value, ["x", "y"])).toThrow("set that first");

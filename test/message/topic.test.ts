@@ -11,7 +11,7 @@ const segment = fc
 const topic = fc.array(segment, { minLength: 1, maxLength: 5 }).map((segments) => segments.join("."));
 
 describe("topics", () => {
-  test("[M26] the type of a topic", () => {
+  test("[M26] each topic has its type", () => {
     const types = {
       "email.received": "Email.Received",
       "system.user.notify": "System.UserNotify",
@@ -34,7 +34,7 @@ describe("topics", () => {
     expect(isMessageType(topicType("a".repeat(255)))).toBe(true);
   });
 
-  test("[M26] what is not a topic is refused, with the reason", () => {
+  test("[M26] an invalid topic is refused with the reason", () => {
     for (const bad of ["", ".", "a.", ".a", "a..b", "a b", "a.*", "é", "a/b", "-", "a._", "a\n", "a".repeat(256)]) {
       expect(isTopic(bad)).toBe(false);
       expect(() => topicType(bad)).toThrow("a topic");
@@ -43,7 +43,7 @@ describe("topics", () => {
     expect(() => topicType("a:b")).toThrow('a topic has only letters, digits, "-", "_" and dots: "a:b", at 1');
   });
 
-  test("[M27] two topics of one type are refused when wired, naming both", () => {
+  test("[M27] two topics of one type are refused when wired, with both names", () => {
     const registry = new TopicRegistry();
     expect(registry.wire("user.signed-up")).toBe("User.SignedUp");
     expect(registry.wire("user.signed-up")).toBe("User.SignedUp");
@@ -84,7 +84,7 @@ describe("patterns", () => {
     expect(isWildcard("a.b")).toBe(false);
   });
 
-  test("[M28] agrees with matching segment by segment", () => {
+  test("[M28] pattern matching agrees with a comparison segment by segment", () => {
     const pattern = fc
       .tuple(fc.array(fc.oneof(segment, fc.constant("*")), { maxLength: 4 }), fc.boolean())
       .map(([segments, rest]) => (rest || segments.length === 0 ? [...segments, "**"] : segments));

@@ -6,7 +6,7 @@ const TRACE = "00-0af7651916cd43dd8448eb211c80319c";
 const ID = "019a8b5c-6d7e-7f80-8a9b-0c1d2e3f4a5b";
 
 describe("trace context", () => {
-  test("[M38] a consequence has its cause's span as parent, in the same trace", () => {
+  test("[M38] a consequence has the span of its cause as parent, in the same trace", () => {
     const first = {
       metadata: { id: ID, timestamp: 1, traceparent: `${TRACE}-b7ad6b7169203331-01`, tracestate: "a=1" },
     };
@@ -23,7 +23,7 @@ describe("trace context", () => {
     expect(new Set(spans).size).toBe(ids.length);
   });
 
-  test("[M38] a context that is not valid is passed on as it is; fields of later versions are kept", () => {
+  test("[M38] an invalid trace context is passed on unchanged, and fields of later versions are kept", () => {
     for (const context of ["", "00-1-2-01", "00-1", `${TRACE}-b7ad6b7169203331`])
       expect(childOf(context, ID)).toBe(context);
     expect(childOf(`cc${TRACE.slice(2)}-b7ad6b7169203331-01-more`, ID)).toBe(

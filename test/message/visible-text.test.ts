@@ -28,8 +28,8 @@ const hostile = fc.array(
   ),
 );
 
-describe("text of others", () => {
-  test("[K59] what drives a terminal is written out", () => {
+describe("foreign text", () => {
+  test("[K59] control characters for a terminal are escaped", () => {
     expect(visibleLine("a\u001b[2Jb")).toBe("a\\u001b[2Jb");
     expect(visibleLine("x\u001b]0;title\u0007y")).toBe("x\\u001b]0;title\\u0007y");
     expect(visibleLine("\u001b]52;c;cm0gLXJm\u001b\\")).toBe("\\u001b]52;c;cm0gLXJm\\u001b\\");
@@ -40,7 +40,7 @@ describe("text of others", () => {
     expect(visibleLine("one\ntwo\r\tthree")).toBe("one\\ntwo\\r\\tthree");
   });
 
-  test("[K59] letters of all languages, emoji and their joiners pass unharmed", () => {
+  test("[K59] letters of all languages, emoji and their joiners are unchanged", () => {
     for (const text of [
       "Grüße, naïve, e\u0301",
       "日本語 العربية עברית हिन्दी",
@@ -51,7 +51,7 @@ describe("text of others", () => {
       expect(visibleLine(text)).toBe(text);
   });
 
-  test("[K59] no line holds any of them, and a line of JSON keeps its value", () => {
+  test("[K59] no output line contains control characters, and a line of JSON keeps its value", () => {
     fc.assert(
       fc.property(hostile, (pieces) => {
         const text = pieces.join("");
@@ -61,7 +61,7 @@ describe("text of others", () => {
     );
   });
 
-  test("[K59] of several lines none begins where one of ours would", () => {
+  test("[K59] no further line of a text begins at the margin", () => {
     expect(visibleLines("Error: bad\nmillrace: all is well\r\n    at app.ts\n\nend\u009b")).toBe(
       "Error: bad\n  millrace: all is well\\r\n    at app.ts\n\n  end\\u009b",
     );

@@ -158,9 +158,9 @@ export const SCHEDULER_MUTANTS: readonly Mutant[] = [
   {
     name: "launch-of-a-rejected-transaction-lives",
     breaks: "I10",
-    file: "src/scheduler/attempts.ts",
-    find: "      else lineage.fail(answer.message);\n    });\n  }\n\n  /** Asks",
-    replace: "      else lineage.confirm();\n    });\n  }\n\n  /** Asks",
+    file: "src/cells/transact.ts",
+    find: '      attempt.lineage.fail("the transaction was not committed");',
+    replace: "      attempt.lineage.confirm();",
     tests: ["test/scheduler/stream-lineage.test.ts", "test/cells/launch.test.ts"],
   },
   {

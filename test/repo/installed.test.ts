@@ -1,15 +1,20 @@
 /** When the set-up script installs: only if what is there is not what the lock file says. */
-import { mkdirSync, rmSync, writeFileSync } from "node:fs";
+import { mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { describe, expect, test } from "vitest";
-import { pinnedNode, whyInstall } from "../../scripts/installed.mjs";
-import { scratchFolder } from "./program.ts";
+import { pinnedNode, SQLITE_VERSION_MIN, selection, suffices, whyInstall } from "../../scripts/installed.mjs";
+import * as limits from "../../src/limits.ts";
+import { ROOT, scratchFolder } from "./program.ts";
 
 const LOCK = {
-  "": { name: "clone" },
+  "": { name: "clone", dependencies: { a: "1" }, workspaces: ["tools/check", "tools/node"] },
   "node_modules/node": { version: "24.1.0" },
-  "node_modules/a": { version: "1.0.0" },
+  "node_modules/a": { version: "1.0.0", dependencies: { "@scope/b": "2" } },
   "node_modules/a/node_modules/@scope/b": { version: "2.0.0" },
+  "node_modules/linter": { version: "3.0.0" },
+  "node_modules/tools-check": { resolved: "tools/check", link: true },
+  "tools/check": { name: "tools-check", devDependencies: { linter: "3" } },
+  "tools/node": { name: "tools-node", devDependencies: { node: "24" } },
   "node_modules/for-another-platform": { version: "1.0.0", optional: true },
 };
 
@@ -62,5 +67,53 @@ describe("the set-up script", () => {
     const { root } = setup();
     rmSync(pinnedNode(root));
     expect(whyInstall(root)).toBe("the repository's own Node is missing");
+  });
+});
+
+const NEW = { node: "24.21.0", sqlite: "3.53.4" };
+const OLD = { node: "20.20.2" };
+
+describe("what npm start installs", () => {
+  test("[K140] a Node of version 24 or later with a recent SQLite suffices", () => {
+    expect(suffices(NEW)).toBe(true);
+    expect(suffices({ node: "26.0.0", sqlite: "4.0.0" })).toBe(true);
+    for (const versions of [OLD, { node: "24.0.0", sqlite: "3.49.1" }, { node: "24.9.0", sqlite: "3.51.2" }])
+      expect(suffices(versions)).toBe(false);
+    expect(SQLITE_VERSION_MIN).toBe(limits.SQLITE_VERSION_MIN);
+  });
+
+  test("[K140] tools of the tests and a pinned Node are not needed where the Node of the machine suffices", () => {
+    const { root, installed, record } = setup();
+    const { "node_modules/linter": _, "node_modules/node": __, ...light } = installed;
+    record(light);
+    rmSync(pinnedNode(root));
+    expect(whyInstall(root, "start", NEW)).toBeUndefined();
+    expect(whyInstall(root, "start", OLD)).toBe("node is missing, the lock file says 24.1.0");
+    expect(whyInstall(root, undefined, NEW)).toBe("node is missing, the lock file says 24.1.0");
+    record({ ...light, "node_modules/node": { version: "24.1.0" } });
+    expect(whyInstall(root, "start", OLD)).toBe("the repository's own Node is missing");
+    expect(whyInstall(root, undefined, NEW)).toBe("linter is missing, the lock file says 3.0.0");
+  });
+
+  test("[K140] packages below those of the root are needed", () => {
+    const { root, installed, record } = setup();
+    const { "node_modules/a/node_modules/@scope/b": _, ...without } = installed;
+    record(without);
+    expect(whyInstall(root, "start", NEW)).toBe("@scope/b is missing, the lock file says 2.0.0");
+  });
+
+  test("[K140] npm is asked for the packages of the root alone, with a pinned Node, or for all", () => {
+    expect(selection("start", NEW)).toEqual(["--workspaces=false"]);
+    expect(selection("start", OLD)).toEqual(["--workspace=tools/node", "--include-workspace-root"]);
+    expect(selection(undefined, NEW)).toEqual([]);
+  });
+
+  test("[K141] linters, runtimes and test tools are no dependencies of the root", () => {
+    const read = (path: string) => JSON.parse(readFileSync(join(ROOT, path), "utf8"));
+    const { dependencies, devDependencies } = read("package.json");
+    expect(Object.keys({ ...dependencies, ...devDependencies }).sort()).toEqual([
+      ...["@types/node", "croner", "rolldown", "typescript", "yaml"],
+    ]);
+    expect(Object.keys(read("tools/node/package.json").devDependencies)).toEqual(["node"]);
   });
 });

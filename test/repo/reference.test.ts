@@ -23,14 +23,16 @@ function sources(): string[] {
     .map((name) => readFileSync(join(ROOT, "src", name), "utf8"));
 }
 
-/** Codes as the source declares them: in unions named `…ErrorCode` and `RejectionReason`, as `code` of a class, and those of answers. */
+/** Codes as the source declares them: in unions named `…ErrorCode` and `RejectionReason`, of a class with one code, and those of answers. */
 function codesIn(source: string): string[] {
   const text = source.replaceAll(/\/\*.*?\*\//gs, "").replaceAll(/\/\/.*$/gm, "");
   const unions = text.matchAll(/type (?:\w*ErrorCode|RejectionReason) =([^;]*);/g);
-  const fields = text.matchAll(/readonly code(?: = |: )("[^;]*);/g);
+  const fields = text.matchAll(/extends MillraceError<("[^>]*)>/g);
   const words = [...unions, ...fields].flatMap(([, union]) => [...(union as string).matchAll(/"([^"]+)"/g)]);
   const [, meanings = ""] = text.match(/ERROR_MEANINGS = \{([^}]*)\}/) ?? [];
-  return [...words.map(([, code]) => code as string), ...(meanings.match(/\d{3}(?=:)/g) ?? [])];
+  const [, reasons = ""] = text.match(/KERNEL_REASONS = \{([^}]*)\}/) ?? [];
+  const answers = [...(meanings.match(/\d{3}(?=:)/g) ?? []), ...(reasons.match(/[A-Z_]+(?=:)/g) ?? [])];
+  return [...words.map(([, code]) => code as string), ...answers];
 }
 
 /** Names that an entry point lists, types as well as values. */
@@ -92,7 +94,7 @@ describe("the reference", () => {
 
   test("[K50] codes are found as they are written", () => {
     const text =
-      'type AErrorCode =\n  /** "X" */\n  | "A"\n  | "B"; // "C"\nreadonly code = "D";\nreadonly code: "E" | "F";';
-    expect(codesIn(text)).toEqual(["A", "B", "D", "E", "F"]);
+      'type AErrorCode =\n  /** "X" */\n  | "A"\n  | "B"; // "C"\nclass E extends MillraceError<"D"> {\nKERNEL_REASONS = {\n  NO_WAY: 400,\n}';
+    expect(codesIn(text)).toEqual(["A", "B", "D", "NO_WAY"]);
   });
 });

@@ -255,7 +255,7 @@ describe("idle, settled and the end", () => {
     a.set(1);
     space.flush();
     expect(seen.take()).toEqual([1]);
-    expect(() => space.scheduler.transact(a.address.home.replica, () => space.flush())).toThrow("flush after it");
+    await expect(space.transact(() => space.flush())).rejects.toThrow("flush after it");
   });
 
   test("[R10] a long pass gives the thread back, and a flush finishes it", async () => {

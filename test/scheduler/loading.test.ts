@@ -18,7 +18,7 @@ describe("observers of documents that are not loaded", () => {
   test("[R55] a sink of a cell with a default is first called with the stored value", async () => {
     const { space, gate, quiet, scheduler } = await secondProcess({ stock: 42 });
     const seen = new Calls();
-    space.cell<number>("stock", { default: 10 }).sink(seen.note);
+    space.cell<number>("stock", 10).sink(seen.note);
     await quiet();
     expect(seen.seen).toEqual([]);
     expect(scheduler.whyNot("sink of stock")).toMatchObject({ kind: "loading" });
@@ -31,7 +31,7 @@ describe("observers of documents that are not loaded", () => {
   test("[R55] a document that does not exist calls the sink once that is known", async () => {
     const { space, gate, quiet } = await secondProcess({});
     const seen = new Calls();
-    space.cell<number>("stock", { default: 10 }).sink(seen.note);
+    space.cell<number>("stock", 10).sink(seen.note);
     space.cell<number>("other").sink(seen.note);
     await quiet();
     expect(seen.seen).toEqual([]);
@@ -59,7 +59,7 @@ describe("observers of documents that are not loaded", () => {
 
   test("[R55] an effect that reads before it acts does not act before the document is loaded", async () => {
     const { space, gate, quiet } = await secondProcess({ a: 1 });
-    const [a, out] = [space.cell<number>("a", { default: 7 }), new Calls()];
+    const [a, out] = [space.cell<number>("a", 7), new Calls()];
     space.effect(() => {
       const value = a.get();
       out.note(value);
@@ -105,7 +105,7 @@ describe("observers of documents that are not loaded", () => {
     const { space, gate, quiet } = await secondProcess({ a: 1 });
     const seen = new Calls<unknown>();
     for (const id of ["a", "none"]) {
-      const cell = space.cell<number>(id, { default: 7 });
+      const cell = space.cell<number>(id, 7);
       cell.sink((value, { loaded }) => seen.note([id, value, loaded]), { whileLoading: true });
     }
     await quiet();

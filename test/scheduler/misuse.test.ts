@@ -90,12 +90,9 @@ describe("what somebody else has done wrong", () => {
     const list = space.cell<readonly number[]>("list");
     list.set([1, 2, 3]);
     for (const [index, remove] of [
-      [-1, 1],
-      [1, -1],
       [0.5, 1],
       [0, 1.5],
       [Number.NaN, 0],
-      [2, 2],
     ] as const) {
       expect(() => list.splice(index, remove, 9), `${index}, ${remove}`).toThrow(
         `cannot splice list at ${index} over ${remove}`,

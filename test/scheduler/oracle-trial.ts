@@ -333,8 +333,9 @@ export class Trial {
     const name = [id, ...path].join("/");
     let cell = this.#cells.get(name);
     if (!cell) {
-      cell = this.#here.space.cell<Json>(id);
-      for (const step of path) cell = cell.key(step as never) as Cell<Json>;
+      let found = this.#here.space.cell(id) as Cell<Json>;
+      for (const step of path) found = found.key(step as never) as Cell<Json>;
+      cell = found;
       this.#cells.set(name, cell);
     }
     return cell;

@@ -201,7 +201,7 @@ export class ProcessTrial {
   }
 
   #cell(member: Member, { id, path }: Place): Cell<Json> {
-    let cell = this.#space(member).cell<Json>(id);
+    let cell = this.#space(member).cell(id) as Cell<Json>;
     for (const step of path) cell = cell.key(step as never) as Cell<Json>;
     return cell;
   }

@@ -5,7 +5,7 @@ import { Gate, type LineCall } from "../store/faulty-store.ts";
 import { type Life, setup } from "./restart-setup.ts";
 
 interface Shop {
-  readonly prices: Cell<Record<string, number>>;
+  readonly prices: Cell<Readonly<Record<string, number>> | undefined>;
   readonly sum: Computed<number>;
   readonly label: Computed<string>;
   readonly other: Computed<number>;
@@ -16,7 +16,7 @@ function shop(life: Life, totalCode = "total"): Shop {
   const { space } = life;
   const prices = space.cell<Record<string, number>>("prices");
   const stock = space.cell<Record<string, number>>("stock");
-  const total = (name: string, cell: Cell<Record<string, number>>) =>
+  const total = (name: string, cell: Cell<Readonly<Record<string, number>> | undefined>) =>
     space.computed(
       name,
       life.noting(name, () => Object.values(cell.get() ?? {}).reduce((a, b) => a + b, 0)),
@@ -272,17 +272,17 @@ describe("restart", () => {
     const at = setup();
     const build = (life: Life) =>
       ["anna", "ben"].map((user) => {
-        const cell = life.space.cell<number>("score", { scope: `user:${user}` });
+        const cell = life.space.cell<number>("score", undefined, { scope: `user:${user}` });
         const twice = life.noting(user, () => (cell.get() ?? 0) * 2);
         return life.space.computed(`twice ${user}`, twice, { fingerprint: "twice" });
       });
     const first = await at.begin();
-    for (const user of ["anna", "ben"]) first.space.cell<number>("score", { scope: `user:${user}` }).set(1);
+    for (const user of ["anna", "ben"]) first.space.cell<number>("score", undefined, { scope: `user:${user}` }).set(1);
     for (const node of build(first)) await at.host.run(() => node.pull());
     await at.host.run(() => first.space.settled());
     first.kill();
     const between = await at.begin();
-    between.space.cell<number>("score", { scope: "user:ben" }).set(5);
+    between.space.cell<number>("score", undefined, { scope: "user:ben" }).set(5);
     await at.host.run(() => between.space.settled());
     between.kill();
     const life = await at.begin();

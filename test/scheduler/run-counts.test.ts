@@ -19,7 +19,7 @@ class Counted {
   }
 
   source<T>(id: string, value: T): Cell<T> {
-    const cell = this.space.cell<T>(id);
+    const cell = this.space.cell(id) as Cell<T>;
     cell.set(value);
     return cell;
   }
@@ -170,7 +170,7 @@ describe("run counts", () => {
     const source = counted.source("source", 0);
     counted.effect(() => void source.get());
     const runs = counted.runsFor(() => {
-      counted.space.scheduler.transact(source.address.home.replica, () => {
+      void counted.space.transact(() => {
         for (let i = 1; i <= 1000; i++) source.set(i);
       });
     });

@@ -248,9 +248,9 @@ describe("lineage of what handlers launch", () => {
     stream.handle(seen.note);
     const a = space.cell<number>("a");
     const commit = () => {
-      const tx = space.begin();
-      tx.set(a, (tx.get(a) ?? 0) + 1);
-      return tx.transaction.commit();
+      const tx = space.replica(space.name).transaction();
+      tx.write(a.address.document, [], Number(tx.read(a.address.document) ?? 0) + 1);
+      return tx.commit();
     };
     const committed = commit();
     await committed.outcome;
@@ -258,9 +258,9 @@ describe("lineage of what handlers launch", () => {
     const failed = commit();
     await failed.outcome;
     line.plan = () => ({});
-    const reading = space.begin();
-    reading.get(a);
-    const read = reading.transaction.commit();
+    const reading = space.replica(space.name).transaction();
+    reading.read(a.address.document);
+    const read = reading.commit();
     stream.send("committed", { origin: committed });
     const dropped = stream.send("failed", { origin: failed });
     stream.send("read", { origin: read });

@@ -152,9 +152,10 @@ describe("order and consistency of sends", () => {
   });
 
   const behind = {
-    synchronous: (a: Cell<number>, space: Space) => space.computed("c", () => a.get() ?? 0),
-    debounced: (a: Cell<number>, space: Space) => space.computed("c", () => a.get() ?? 0, { debounceMs: 100 }),
-    asynchronous: (a: Cell<number>, space: Space) =>
+    synchronous: (a: Cell<number | undefined>, space: Space) => space.computed("c", () => a.get() ?? 0),
+    debounced: (a: Cell<number | undefined>, space: Space) =>
+      space.computed("c", () => a.get() ?? 0, { debounceMs: 100 }),
+    asynchronous: (a: Cell<number | undefined>, space: Space) =>
       space.computed("c", async (run) => {
         await Promise.resolve();
         return run.within(() => a.get() ?? 0);
@@ -194,7 +195,7 @@ describe("order and consistency of sends", () => {
     a.set(1);
     // Readers first, so that heights have to move; no two nodes on the way are both queued from the start.
     const top = space.computed("top", () => high.get());
-    const envelope = (id: string, to: Cell<number>, run: () => void) =>
+    const envelope = (id: string, to: Cell<number | undefined>, run: () => void) =>
       scheduler.register({ kind: "computation", id, envelope: [to.address], run });
     const middle = space.computed("middle", () => low.get());
     envelope("upper", high, () => high.set((middle.get() ?? 0) + 1));

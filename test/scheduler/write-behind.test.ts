@@ -190,7 +190,7 @@ describe("writing behind", () => {
     const other = await Space.open({ store, host: at.host, name: "other", scheduler, persist: { version: "1" } });
     const far = other.cell<number>("far");
     const near = life.space.cell<number>("near");
-    const secret = life.space.cell<number>("secret", { label: ["secret"] });
+    const secret = life.space.cell<number>("secret", undefined, { label: ["secret"] });
     far.set(1);
     near.set(2);
     secret.set(3);

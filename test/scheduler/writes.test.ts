@@ -279,7 +279,7 @@ describe("what nodes write besides their output", () => {
     const { space, scheduler, quiet } = await setup();
     const [a, b] = [space.cell<number>("a"), space.cell<number>("b")];
     a.set(1);
-    const slot = space.cell<number>("slot", { scope: "user:ada" });
+    const slot = space.cell<number>("slot", undefined, { scope: "user:ada" });
     await quiet();
     const c = space.computed("c", () => {
       b.set(a.get() ?? 0);
@@ -385,7 +385,7 @@ describe("materializers", () => {
 
   test("[I9] [R14] a reader beside the envelope, or in the document of another scope, is not ordered after it", async () => {
     const { input, index, order, space, quiet } = await materializing();
-    const elsewhere = space.cell<{ in: number }>("index", { scope: "user:ada" });
+    const elsewhere = space.cell<{ in: number }>("index", undefined, { scope: "user:ada" });
     space.effect(() => {
       input.get();
       order.note(`beside ${index.key("far").get()} ${elsewhere.key("in").get()}`);

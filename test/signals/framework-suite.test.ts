@@ -36,7 +36,7 @@ let ids = 0;
 const adapter = {
   name: "millrace",
   signal<T>(initial: T) {
-    const cell: Cell<T> = space.cell<T>(`signal ${++ids}`);
+    const cell = space.cell(`signal ${++ids}`) as Cell<T>;
     // Written first, so that the document is known and effects do not wait for its load.
     cell.set(null as T);
     cell.set(initial);

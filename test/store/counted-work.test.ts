@@ -57,7 +57,7 @@ describe("statements", () => {
     expect(statements).toBeLessThanOrEqual(1000 + PER_BATCH_MAX);
   });
 
-  test("[S99] claiming and settling a thousand neighbours takes a handful", async () => {
+  test("[S99] claiming and settling a thousand neighbours takes a handful of statements", async () => {
     await using at = await setup();
     await append(at.store, ...entries(1000));
     const { lease } = await at.store.openLease(60_000);
@@ -73,7 +73,7 @@ describe("statements", () => {
     expect(await at.store.count()).toEqual({ pending: 0, processing: 0, done: 1000, failed: 0 });
   });
 
-  test("[S99] commits of one batch that change one key take a statement for ten of them", async () => {
+  test("[S198] ten commits of one batch that change one key take one statement", async () => {
     await using at = await setup();
     await write(at.store, set("wide", [], keys(10_000)));
     committed(await at.store.commit(commitBy("editor", 0, { patches: [set("wide", ["key-0"], "first")] })));
@@ -90,7 +90,7 @@ describe("statements", () => {
     expect(statements).toBeLessThanOrEqual(numbers.length / 10 + PER_BATCH_MAX);
   });
 
-  test("[S99] commits of one session that read what it alone has written since take no statement more", async () => {
+  test("[S198] commits of one session that read only its own writes take no additional statement", async () => {
     await using at = await setup();
     await write(at.store, set("counter", [], { n: 0 }));
     committed(await at.store.commit(commitBy("editor", 0, { patches: [set("counter", ["n"], 0)] })));
@@ -109,7 +109,7 @@ describe("statements", () => {
     expect(await at.store.commit(late)).toMatchObject({ reason: "read-moved" });
   });
 
-  test("[S99] a handling with document, receipt and settled event takes one statement and a bit", async () => {
+  test("[S198] a handling with document, receipt and settled event takes little more than one statement", async () => {
     await using at = await setup();
     const { lease } = await at.store.openLease(60_000);
     const ids = await append(at.store, ...Array.from({ length: 100 }, () => entry({}, { status: "claimed", lease })));
@@ -131,7 +131,7 @@ describe("statements", () => {
 });
 
 describe("neighbours", () => {
-  test("[J23] settled together, they are still answered each by itself", async () => {
+  test("[J23] rows settled together are answered one by one", async () => {
     await using at = await setup();
     await append(at.store, ...entries(6));
     const mine = await claimUnderNewLease(at.store, 3);
@@ -147,7 +147,7 @@ describe("neighbours", () => {
     expect(await at.store.settle(all)).toEqual(all.map(() => "lease-lost"));
   });
 
-  test("[J17] a claim over gaps takes what it hands out and nothing between", async () => {
+  test("[J17] a claim over gaps takes the rows it returns and none between", async () => {
     await using at = await setup();
     const command = entry({ kind: "command" });
     await append(at.store, ...entries(2), command, ...entries(2), entry({}, { status: "done" }), ...entries(1));
@@ -185,7 +185,7 @@ describe("bytes", () => {
 });
 
 describe("rows", () => {
-  test("[S92] a document that is replaced again and again keeps no more patches than the feed needs", async () => {
+  test("[S92] a document that is replaced repeatedly keeps no more patches than the feed needs", async () => {
     await using file = new StoreFile();
     const store = await file.open({ tuning: { feedCommits: 10 } });
     for (let number = 0; number < 500; number++) await write(store, set("document", [], number));
@@ -196,7 +196,7 @@ describe("rows", () => {
 });
 
 describe("commits", () => {
-  test("[S89] sixty-four publishers, each waiting for its last event, share one commit a round", async () => {
+  test("[S89] [S189] sixty-four publishers, each waiting for its last event, share one commit per round", async () => {
     await using at = await setup();
     const rounds = 10;
     const publish = async () => {

@@ -28,7 +28,7 @@ function setup(keptMax = 10_000) {
   return { log, trail, looked, write };
 }
 
-test("[S10] a session's own burst is passed over in one step when it is asked what others wrote", () => {
+test("[S10] a burst of one session is skipped in one step when writes of others are searched", () => {
   const { log, trail, looked, write } = setup();
   write("other", "x");
   for (let i = 0; i < 1_000; i++) write("own", "y");
@@ -37,7 +37,7 @@ test("[S10] a session's own burst is passed over in one step when it is asked wh
   expect(looked.at).toBe(2);
 });
 
-test("[S10] what others wrote between two bursts of a session is found, newest first", () => {
+test("[S10] writes of others between two bursts of a session are found, newest first", () => {
   const { log, trail, write } = setup();
   for (const [session, step] of ["own", "b", "own", "own", "c", "b", "own"].map((s, i) => [s, `${s}${i}`] as const))
     write(session, step);
@@ -46,7 +46,7 @@ test("[S10] what others wrote between two bursts of a session is found, newest f
   expect(log.writtenSince(trail, 4, "b")).toEqual([["own6"], ["c4"]]);
 });
 
-test("[S10] as many commits are told of as are kept, and what is long forgotten leads nowhere", () => {
+test("[S10] [S21] the log returns as many commits as it keeps, and dropped ones hold no references", () => {
   const kept = 100;
   const { log, trail, write } = setup(kept);
   const patches: LoggedPatch[] = [];

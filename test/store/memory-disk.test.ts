@@ -4,7 +4,7 @@ import { MemoryDisk } from "../../src/store/memory/memory-disk.ts";
 import { memoryStore } from "../../src/store/memory/memory-store.ts";
 import { commitBy, committed, set } from "./conformance/requests.ts";
 
-test("[S7] the oldest commit is forgotten when more than the number to remember were made", async () => {
+test("[S164] the oldest commit is dropped when more commits exist than are kept for replay", async () => {
   const disk = new MemoryDisk({ commitsRemembered: 2 });
   const store = memoryStore({ host: simulatedHost(1), disk });
   const commit = async (localSequence: number) => {

@@ -47,7 +47,7 @@ async function increment(replica: Replica): Promise<void> {
 }
 
 describe("replicas over SQLite", () => {
-  test("[S16] what a transaction asks for is decided as it was when it ended, whatever becomes of its lists", async () => {
+  test("[S168] later changes to the lists of a finished transaction have no effect on its commit", async () => {
     const { replica } = await setup();
     const here = await replica();
     const made = here.transaction();
@@ -63,7 +63,7 @@ describe("replicas over SQLite", () => {
     expect(await Promise.all(outcomes)).toEqual([expect.objectContaining(classOf), expect.objectContaining(classOf)]);
   });
 
-  test("[S54] counters that two replicas of one file raise at once lose nothing", async () => {
+  test("[S54] counters that two replicas of one file increment at once lose no increment", async () => {
     const { replica } = await setup();
     const [here, there] = [await replica(), await replica()];
     const made = here.transaction();
@@ -82,7 +82,7 @@ describe("replicas over SQLite", () => {
   });
 
   for (const seed of [1, 2, 3]) {
-    test(`[S75] what random transactions leave in a file loads as the replicas have it (seed ${seed})`, async () => {
+    test(`[S75] documents of random transactions load from a file as the replicas have them (seed ${seed})`, async () => {
       const { open, replica } = await setup();
       const sites = [await replica(), await replica()];
       const random = new SeededRandom(seed);
@@ -117,7 +117,7 @@ describe("replicas over SQLite", () => {
     });
   }
 
-  test("[S69] a replica of another store object hears of a commit by itself", async () => {
+  test("[S69] a replica of another store object is notified of a commit", async () => {
     const { replica } = await setup();
     const [here, there] = [await replica(), await replica()];
     await there.load([COUNTER]);

@@ -103,7 +103,7 @@ describe("the context of a handler", () => {
 
   test("[U45] a computed value that a handler reads does not see the handler's writes, and its reads are its own", async () => {
     const { world, process, send } = await setup(async ({ space }) => {
-      const n = space.cell<number>("n", { default: 1 });
+      const n = space.cell<number>("n", 1);
       const twice = space.scheduler.computationOf(space.replica(space.name), "twice");
       n.set(10);
       await tick(process);
@@ -111,7 +111,7 @@ describe("the context of a handler", () => {
       return null;
     });
     const { space } = process;
-    const n = space.cell<number>("n", { default: 1 });
+    const n = space.cell<number>("n", 1);
     space.computed("twice", () => (n.get() ?? 0) * 2).sink(() => undefined);
     await world.settle();
     await send("Work.Do", "a");
@@ -121,7 +121,7 @@ describe("the context of a handler", () => {
   test("[F9] the clearance of a handler holds after an await, with a transaction and without one", async () => {
     const world = new World(memoryWorlds);
     const { host, space } = await world.process();
-    const secret = space.cell<number>("secret", { label: ["high"] });
+    const secret = space.cell<number>("secret", undefined, { label: ["high"] });
     await world.run(() => space.transact(() => secret.set(1)));
     await world.settle();
     const later = async () => {

@@ -46,7 +46,7 @@ const FUTURE_ID = "0fffffff-0000-7000-8000-000000000001";
 /** A constant, because linters refuse objects with this key. */
 const THEN = "then";
 
-const totalOf = ({ space }: Process) => space.cell<number>("total", { default: 0 });
+const totalOf = ({ space }: Process) => space.cell<number>("total", 0);
 
 /** Adds one to the total and gives the sum. */
 const add = (process: Process) => {

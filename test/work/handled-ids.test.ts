@@ -61,7 +61,7 @@ describe("ids of handled commands", () => {
 /** A process whose command adds to a counter, with the loads that reach its store counted. */
 async function counting(world: World) {
   const process = await world.process();
-  const total = process.space.cell<number>("total", { default: 0 });
+  const total = process.space.cell<number>("total", 0);
   await world.run(() => total.pull());
   let loads = 0;
   process.line.plan = ({ method }) => {

@@ -19,7 +19,7 @@ describe("objects whose `then` throws", () => {
     const { space, errors } = await world.process();
     const seen: unknown[] = [];
     space.effect(() => broken());
-    space.cell<number>("n", { default: 1 }).sink((n) => void seen.push(n));
+    space.cell<number>("n", 1).sink((n) => void seen.push(n));
     await world.settle();
     expect(errors.map(String)).toEqual(["Error: no promise"]);
     expect(seen.at(-1)).toBe(1);
@@ -37,7 +37,7 @@ describe("objects whose `then` throws", () => {
   test("[U30] `transact` refuses a thenable, does not call it, and takes its writes back", async () => {
     const world = new World(memoryWorlds);
     const { space } = await world.process();
-    const n = space.cell<number>("n", { default: 0 });
+    const n = space.cell<number>("n", 0);
     let called = 0;
     const code = () => {
       n.set(1);

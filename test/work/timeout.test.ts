@@ -10,7 +10,7 @@ async function setup() {
   const world = new World(memoryWorlds);
   const process = await world.process();
   const { host, space, errors } = process;
-  const total = space.cell<number>("total", { default: 0 });
+  const total = space.cell<number>("total", 0);
   const wait = (ms: number) => new Promise<void>((resolve) => void host.timer(ms, resolve));
   const refused = (error: { code?: string }) => void errors.push(error.code);
   const working = transactional({

@@ -5,9 +5,11 @@
  *
  *   header ──lines──> lines ──end──> ended
  */
+
 import { DEPTH_MAX, DOCUMENT_BYTES_MAX } from "../../limits.ts";
 import { thrownText } from "../../message/error-data.ts";
 import { findImpurity, isCleanText, isJsonObject, type Json, type JsonObject } from "../../message/json.ts";
+import { MillraceError } from "../../message/millrace-error.ts";
 import { problemText } from "../../message/problem.ts";
 import type { Connection } from "./connection.ts";
 import { DocumentBase } from "./document-base.ts";
@@ -26,9 +28,12 @@ import {
 import { PARKED_S } from "./journal-entry.ts";
 
 /** A line that cannot be imported, or a store that cannot take one. The message says what to do. */
-export class ImportError extends Error {
+export class ImportError extends MillraceError<"STORE_IMPORT"> {
   override readonly name = "ImportError";
-  readonly code = "STORE_IMPORT";
+
+  constructor(message: string, options?: ErrorOptions) {
+    super("STORE_IMPORT", message, options);
+  }
 }
 
 type Value = string | number | null;

@@ -32,7 +32,7 @@ async function recordedBy(store: Store, nodes: string[], space = SPACE): Promise
 
 export function basisCases(open: OpenStore): void {
   describe("basis", () => {
-    test("[S18] an input that is written by the commit which records it has not moved, until the next write", async () => {
+    test("[S170] an input written by the commit that records it has not changed until the next write", async () => {
       await using at = await open();
       committed(await at.store.commit(commitBy("s", 1, { patches: [set("a", [], 1)] })));
       const basis = [basisOf("n", THIS_COMMIT, ["a", [], "deep"])];
@@ -43,7 +43,7 @@ export function basisCases(open: OpenStore): void {
       expect(await moved(at.store, "n")).toEqual({ n: ["a"] });
     });
 
-    test("[S18] a row says as of which sequence the output is stored, also where its own commit stores it", async () => {
+    test("[S170] a basis row has the sequence of its stored output, also if its own commit stores it", async () => {
       await using at = await open();
       const output = async (node: string) => (await at.store.basis(SPACE, [node]))[0]?.output;
       const patches = [set("out", [], 1)];
@@ -56,7 +56,7 @@ export function basisCases(open: OpenStore): void {
       expect([await output("n"), await output("without")]).toEqual([2, undefined]);
     });
 
-    test("[S18] rows come back as recorded, in the order asked, without the nodes that have none", async () => {
+    test("[S18] basis rows are returned as recorded, in the order of the request, without missing nodes", async () => {
       await using at = await open();
       const plain = basisOf("plain", 0);
       const full: NodeBasis = {
@@ -84,7 +84,7 @@ export function basisCases(open: OpenStore): void {
       expect(await recordedBy(store, ["full"], "other")).toEqual([]);
     });
 
-    test("[S18] a row is replaced as a whole and removed by name", async () => {
+    test("[S18] a basis row is replaced as a whole and removed by name", async () => {
       await using at = await open();
       await record(at.store, 1, { ...basisOf("n", 0, ["a", [], "deep"], ["b", [], "deep"]), settings: 1 });
       await record(at.store, 2, { ...basisOf("n", 0, ["c", ["k"], "shallow"]), fingerprint: "v2" });
@@ -100,7 +100,7 @@ export function basisCases(open: OpenStore): void {
       expect((await at.store.basis(SPACE, ["n", "stays"])).map((basis) => basis.node)).toEqual(["stays"]);
     });
 
-    test("[S18] rows come in the order in which their nodes were asked for", async () => {
+    test("[S18] basis rows come in the order in which their nodes were requested", async () => {
       await using at = await open();
       await record(at.store, 1, ...["b", "c", "a", "d"].map((node) => basisOf(node, 0)));
       const asked = async (...nodes: string[]) => (await at.store.basis(SPACE, nodes)).map(({ node }) => node);
@@ -108,7 +108,7 @@ export function basisCases(open: OpenStore): void {
       expect(await asked("b", "a")).toEqual(["b", "a"]);
     });
 
-    test("[S19] an input has moved when a later write touches what was read", async () => {
+    test("[S19] an input has changed if a later write touches its reads", async () => {
       await using at = await open();
       const { sequence } = await write(
         at.store,
@@ -133,7 +133,7 @@ export function basisCases(open: OpenStore): void {
       expect(await moved(await at.reopen(), ...nodes)).toEqual(touched);
     });
 
-    test("[S19] an input of which anything is labelled counts as moved, as long as it is", async () => {
+    test("[S19] an input of a labelled document counts as changed while it is labelled", async () => {
       await using at = await open();
       const { sequence } = await write(at.store, set("doc", [], { x: 1 }), set("other", [], 1));
       await record(at.store, 1, basisOf("n", sequence, ["doc", ["x"], "deep"], ["other", [], "deep"]));
@@ -145,7 +145,7 @@ export function basisCases(open: OpenStore): void {
       expect(await moved(at.store, "n")).toEqual({ n: [] });
     });
 
-    test("[S19] the session that recorded a basis moves it like any other", async () => {
+    test("[S19] writes of the session that recorded a basis change its inputs too", async () => {
       await using at = await open();
       const { sequence } = await write(at.store, set("doc", [], { x: 1 }));
       await record(at.store, 1, basisOf("n", sequence, ["doc", ["x"], "deep"]));
@@ -153,7 +153,7 @@ export function basisCases(open: OpenStore): void {
       expect(await moved(at.store, "n")).toEqual({ n: ["doc"] });
     });
 
-    test("[S19] a write up to the sequence seen has not moved an input; recording again settles it", async () => {
+    test("[S19] a write up to the sequence seen has not changed an input; recording again resets it", async () => {
       await using at = await open();
       await write(at.store, set("doc", [], { x: 1 }));
       const second = await write(at.store, set("doc", ["x"], 2));
@@ -164,7 +164,7 @@ export function basisCases(open: OpenStore): void {
       expect(await moved(at.store, "behind")).toEqual({ behind: [] });
     });
 
-    test("[S19] a document that was absent, and one that was deleted, move like any other", async () => {
+    test("[S19] inputs of absent and deleted documents change like others", async () => {
       await using at = await open();
       const { sequence } = await write(at.store, set("there", [], { x: 1 }));
       await record(
@@ -179,7 +179,7 @@ export function basisCases(open: OpenStore): void {
       expect(await moved(at.store, "absent", "present")).toEqual({ absent: ["new"], present: ["there"] });
     });
 
-    test("[S19] an input of which too much has been forgotten counts as moved", async () => {
+    test("[S19] an input older than the change log counts as changed", async () => {
       await using at = await open({ changesKept: 5 });
       const { sequence } = await write(at.store, set("doc", [], { x: 1 }), set("still", [], 1));
       await record(

@@ -62,7 +62,7 @@ export function commitCases(open: OpenStore): void {
       expect(await visibleParts(await at.reopen())).toEqual([true, true, true, true, true]);
     });
 
-    test("[S5] whoever sees one part of a commit sees the others, from another store object too", async () => {
+    test("[S5] all parts of a commit become visible together, also from another store object", async () => {
       await using at = await open();
       const other = await at.second();
       for (let n = 1; n <= 20; n++) {
@@ -77,7 +77,7 @@ export function commitCases(open: OpenStore): void {
       }
     });
 
-    test("[S5] a rejected commit leaves nothing of any part", async () => {
+    test("[S5] a rejected commit leaves no part", async () => {
       await using at = await open();
       await write(at.store, set("a", [], 1));
       const [id] = await append(at.store, entry({}, { status: "done" }));
@@ -126,7 +126,7 @@ export function commitCases(open: OpenStore): void {
       expect(await reason({ ...wrongStack, digest: "first" })).toBe("committed");
     });
 
-    test("[S7] a commit sent again answers its first result, journal ids included, and changes nothing", async () => {
+    test("[S7] a repeated commit gets its first result, including journal ids, and has no effect", async () => {
       await using at = await open();
       await append(at.store, entry());
       const request = commitBy("s", 1, { patches: [set("a", [], 1)], entries: entries(3) });
@@ -140,7 +140,7 @@ export function commitCases(open: OpenStore): void {
       expect(await (await at.reopen()).commit(request)).toEqual(again);
     });
 
-    test("[S7] sent twice at once, a commit is made once", async () => {
+    test("[S7] a commit sent twice at once is made once", async () => {
       await using at = await open();
       const request = commitBy("s", 1, { patches: [set("a", [], 1)], entries: entries(1) });
       const outcomes = await Promise.all([
@@ -152,7 +152,7 @@ export function commitCases(open: OpenStore): void {
       expect((await at.store.count()).pending).toBe(1);
     });
 
-    test("[S13] a listener hears what a promise would give: later, once, in the order of asking", async () => {
+    test("[S13] [S167] a listener gets the same answer as a promise: later, once, in the order of calls", async () => {
       await using at = await open();
       const heard: [number, unknown][] = [];
       const ask = (local: number, parts: Partial<CommitRequest>) => {
@@ -178,7 +178,7 @@ export function commitCases(open: OpenStore): void {
       expect(heard.slice(3)).toEqual([[4, expect.objectContaining({ code: "STORE_CLOSED" })]]);
     });
 
-    test("[S7] the same identity with another digest is refused", async () => {
+    test("[S162] a repeated identity with another digest is refused", async () => {
       await using at = await open();
       await at.store.commit(commitBy("s", 1, { patches: [set("a", [], 1)] }));
       const outcome = await at.store.commit(commitBy("s", 1, { patches: [set("a", [], 2)] }));
@@ -186,7 +186,7 @@ export function commitCases(open: OpenStore): void {
       expect(await currentValue(at.store, "a")).toBe(1);
     });
 
-    test("[S7] a rejection is not stored: the same commit may succeed later", async () => {
+    test("[S163] a rejection is not stored: the same commit may succeed later", async () => {
       await using at = await open();
       const request = commitBy("s", 2, { patches: [set("a", [], 1)], dependsOn: [1] });
       expect(await at.store.commit(request)).toMatchObject({ class: "stale", reason: "fell-with" });
@@ -194,7 +194,7 @@ export function commitCases(open: OpenStore): void {
       expect(committed(await at.store.commit(request)).replayed).toBe(false);
     });
 
-    test("[S8] a commit may stack on commits of its own session that were made, in one go", async () => {
+    test("[S8] a commit may stack on commits of its own session in the same batch", async () => {
       await using at = await open();
       const outcomes = await Promise.all([
         at.store.commit(commitBy("s", 1, { patches: [set("a", [], 1)] })),
@@ -206,7 +206,7 @@ export function commitCases(open: OpenStore): void {
       expect(outcomes[3]).toMatchObject({ class: "stale", reason: "fell-with" });
     });
 
-    test("[S8] what is stacked on a rejected commit falls with it", async () => {
+    test("[S8] a commit stacked on a rejected one is rejected with it", async () => {
       await using at = await open();
       await write(at.store, set("a", [], 0));
       const [first, second] = await Promise.all([
@@ -218,7 +218,7 @@ export function commitCases(open: OpenStore): void {
       expect(await currentValue(at.store, "b")).toBeUndefined();
     });
 
-    test("[S9] absent holds for a document that never was, and for no other: a tombstone counts as present", async () => {
+    test("[S9] absent holds only for a document that never existed: a tombstone counts as present", async () => {
       await using at = await open();
       await write(at.store, set("there", [], null), set("gone", [], 1));
       await write(at.store, remove("gone", []));
@@ -245,7 +245,7 @@ export function commitCases(open: OpenStore): void {
       expect(outcomes.filter((outcome) => outcome.kind === "committed").length).toBe(1);
     });
 
-    test("[S9] originCommitted asks for one commit, of any session and space", async () => {
+    test("[S9] originCommitted requires one commit, of any session and space", async () => {
       await using at = await open();
       committed(await at.store.commit(commitBy("parent", 7, { space: "other", patches: [set("a", [], 1)] })));
       const tryOrigin = (n: number, session: string, localSequence: number) =>
@@ -266,7 +266,7 @@ export function commitCases(open: OpenStore): void {
       expect(await at.store.earliestDue()).toBeUndefined();
     });
 
-    test("[S9] a commit settles claims that it holds, and falls when one is lost", async () => {
+    test("[S9] a commit settles the claims that it holds, and is rejected if one is lost", async () => {
       await using at = await open();
       await append(at.store, ...entries(3));
       const [first, second, third] = await claimUnderNewLease(at.store, 3);
@@ -285,7 +285,7 @@ export function commitCases(open: OpenStore): void {
       expect(await at.store.count()).toEqual({ pending: 0, processing: 0, done: 2, failed: 1 });
     });
 
-    test("[S12] a commit of nothing but preconditions is decided, stored and answered again", async () => {
+    test("[S12] a commit with only preconditions is decided, stored and answered again", async () => {
       await using at = await open();
       await write(at.store, set("a", [], 1));
       const request = commitBy("s", 1, { preconditions: [{ kind: "absent", ...ref("b") }] });
@@ -305,7 +305,7 @@ export function commitCases(open: OpenStore): void {
       );
     });
 
-    test("[S13] commits are answered in the order asked, none before its call has returned", async () => {
+    test("[S13] [S167] commits are answered in the order of calls, none before its call has returned", async () => {
       await using at = await open();
       const answers: number[] = [];
       let returned = false;
@@ -320,7 +320,7 @@ export function commitCases(open: OpenStore): void {
       expect(answers).toEqual(commits.map((_, n) => n));
     });
 
-    test("[S13] writes of every kind are applied in the order asked", async () => {
+    test("[S13] writes of every kind are applied in the order of calls", async () => {
       await using at = await open();
       const { lease } = await at.store.openLease(1_000);
       const [first, appended, , second, claims, results] = await Promise.all([

@@ -79,7 +79,7 @@ const PAIRS: readonly Pair[] = [
 
 export function conflictCases(open: OpenStore): void {
   describe("conflicts", () => {
-    test("[S10] what each depth of read conflicts with, and what it does not", async () => {
+    test("[S10] [S166] each depth of read conflicts with exactly its writes", async () => {
       await using at = await open();
       for (const [n, { depth, path, conflicts, passes }] of PAIRS.entries()) {
         const attempt = async (kind: string, patch: DocumentPatch) => {
@@ -96,7 +96,7 @@ export function conflictCases(open: OpenStore): void {
       }
     });
 
-    test("[S10] a write at or before the sequence that was read does not conflict", async () => {
+    test("[S10] a write at or before the sequence of the read does not conflict", async () => {
       await using at = await open();
       await write(at.store, set("doc", [], { x: 0 }));
       const { sequence } = await write(at.store, set("doc", ["x"], 1));
@@ -116,7 +116,7 @@ export function conflictCases(open: OpenStore): void {
       expect(await at.store.commit({ ...request, localSequence: 2 })).toMatchObject({ reason: "read-moved" });
     });
 
-    test("[S10] one of many writes, of one of many reads, is enough", async () => {
+    test("[S10] one conflicting write among many, for one of many reads, is enough", async () => {
       await using at = await open();
       const { sequence } = await write(at.store, set("one", [], {}), set("two", [], {}));
       for (let n = 0; n < 10; n++) await write(at.store, set("one", [`k${n}`], n), set("two", [`k${n}`], n));
@@ -160,7 +160,7 @@ export function conflictCases(open: OpenStore): void {
       expect(await touch("mine", 4)).toMatchObject({ class: "stale", reason: "read-moved" });
     });
 
-    test("[S22] a write through another store object conflicts as one's own would", async () => {
+    test("[S22] a write through another store object conflicts like one through the same", async () => {
       await using at = await open();
       const other = await at.second();
       const { sequence } = await write(at.store, set("doc", [], { x: 0 }));
@@ -169,7 +169,7 @@ export function conflictCases(open: OpenStore): void {
       expect(outcome).toMatchObject({ class: "stale", reason: "read-moved" });
     });
 
-    test("[S22] counters raised through two store objects at once lose nothing", async () => {
+    test("[S22] counters incremented through two store objects at once lose no increment", async () => {
       await using at = await open();
       const stores = [at.store, await at.second()];
       await write(at.store, set("counter", [], 0));

@@ -54,7 +54,7 @@ export function consumerCases(open: OpenStore): void {
       expect((await at.store.consumers()).consumers[0]?.leases).toEqual([]);
     });
 
-    test("[S151] a settlement that was decided by an old version of the table is refused, and its claim is kept", async () => {
+    test("[S151] a settlement decided by an old version of the table is refused, and its claim is kept", async () => {
       await using at = await open();
       await append(at.store, ...entries(3));
       const [first, second, third] = await claimUnderNewLease(at.store, 3);
@@ -70,7 +70,7 @@ export function consumerCases(open: OpenStore): void {
       expect(await at.store.settle([{ ...done, consumers: version + 1 }])).toEqual(["settled"]);
     });
 
-    test("[S151] an event that was appended as done by an old version of the table is pending", async () => {
+    test("[S151] an event appended as done by an old version of the table is pending", async () => {
       await using at = await open();
       await (await at.second()).declareConsumers({ consumers: [AGENT] });
       const { version } = await at.store.consumers();
@@ -80,7 +80,7 @@ export function consumerCases(open: OpenStore): void {
       expect(await rowOf(at.store, current!)).toMatchObject({ status: "done", ...UNHEARD });
     });
 
-    test("[S152] a row that waits is handed out only to a claim that names its consumer, in order with others", async () => {
+    test("[S152] a waiting row is handed out only to a claim that names its consumer, in order with others", async () => {
       await using at = await open();
       await at.store.declareConsumers({ consumers: [AGENT] });
       const [first, second] = await parked(at.store, 2);
@@ -97,7 +97,7 @@ export function consumerCases(open: OpenStore): void {
       expect(claimedIds(await claim(9, [consumerKey(AGENT)]))).toEqual([second]);
     });
 
-    test("[S152] a row that waits shows its reason and keeps the deaths of its holders", async () => {
+    test("[S152] a waiting row shows its reason and keeps its deaths", async () => {
       await using at = await open();
       await append(at.store, entry());
       await claimUnderNewLease(at.store, 1);
@@ -149,7 +149,7 @@ export function consumerCases(open: OpenStore): void {
       });
     });
 
-    test("[S150] a store refuses more consumers than its bound, and names with blanks", async () => {
+    test("[S150] a store refuses more consumers than its limit, and names with blanks", async () => {
       await using at = await open();
       const many = Array.from({ length: CONSUMERS_MAX + 1 }, (_, n) => ({ name: `c${n}`, pattern: "tick" }));
       const remedy = { code: "STORE_MISUSE", message: expect.stringContaining("millrace consumers remove") };

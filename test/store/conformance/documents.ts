@@ -7,7 +7,7 @@ import type { OpenStore } from "./store-under-test.ts";
 
 export function documentCases(open: OpenStore): void {
   describe("documents", () => {
-    test("[S2] a document that never was has no value, no labels and sequence 0", async () => {
+    test("[S160] a document that never existed has no value, no labels and sequence 0", async () => {
       await using at = await open();
       expect(await at.store.load("nowhere", [ref("none")])).toEqual({
         sequence: 0,
@@ -15,7 +15,7 @@ export function documentCases(open: OpenStore): void {
       });
     });
 
-    test("[S2] load answers in the order asked, each with the sequence of its own last change", async () => {
+    test("[S2] [S160] load answers in the order of the request, each with the sequence of its own last change", async () => {
       await using at = await open();
       await write(at.store, set("a", [], 1));
       await write(at.store, set("b", [], 2), set("c", [], 3));
@@ -31,7 +31,7 @@ export function documentCases(open: OpenStore): void {
       ]);
     });
 
-    test("[S2] spaces and scopes do not see each other", async () => {
+    test("[S161] spaces and scopes do not see each other", async () => {
       await using at = await open();
       const mine = { scope: "user:1", id: "a" };
       const setMine: DocumentPatch = { ...mine, operations: [{ op: "set", path: [], value: "mine" }] };
@@ -43,7 +43,7 @@ export function documentCases(open: OpenStore): void {
       expect((await at.store.load("other", [mine])).documents[0]?.value).toBeUndefined();
     });
 
-    test("[S2] documents loaded together are as of one sequence, whatever is committed meanwhile", async () => {
+    test("[S2] documents loaded together are as of one sequence, while commits continue", async () => {
       await using at = await open();
       const refs = [ref("left"), ref("right")];
       const writes: Promise<unknown>[] = [];
@@ -76,7 +76,7 @@ export function documentCases(open: OpenStore): void {
       expect(await currentValue(at.store, "a")).toBe("again");
     });
 
-    test("[S4] a commit with patches or labels moves the sequence of its space by one, and of no other", async () => {
+    test("[S4] a commit with patches or labels raises the sequence of its space by one, and of no other", async () => {
       await using at = await open();
       const labels = [{ ...ref("a"), path: ["x"], labels: ["secret"] }];
       const basis = [{ node: "n", fingerprint: "f", inputs: [] }];
@@ -95,7 +95,7 @@ export function documentCases(open: OpenStore): void {
       expect((await at.store.load(SPACE, [])).sequence).toBe(3);
     });
 
-    test("[S14] set, delete and splice change what lies at their path and nothing else", async () => {
+    test("[S14] set, delete and splice change only the value at their path", async () => {
       await using at = await open();
       const patches = [
         set("a", [], { list: [1, 2, 3], tree: { left: { x: 1 }, right: null } }),
@@ -121,7 +121,7 @@ export function documentCases(open: OpenStore): void {
       expect(await currentValue(at.store, "a")).toEqual([0]);
     });
 
-    test("[S14] a document that was patched a thousand times is what its patches make it", async () => {
+    test("[S14] a document that was patched a thousand times has the value of its patches", async () => {
       await using at = await open();
       await write(at.store, set("a", [], {}));
       const patches = Array.from({ length: 1_000 }, (_, n) => set("a", [`k${n % 100}`], n));
@@ -131,7 +131,7 @@ export function documentCases(open: OpenStore): void {
       expect(await currentValue(await at.reopen(), "a")).toEqual(expected);
     });
 
-    test("[S17] whoever asks for no document is told whether anything is labelled", async () => {
+    test("[S169] a load without documents reports whether any label exists", async () => {
       await using at = await open();
       const label = (localSequence: number, labels: string[]) =>
         at.store.commit(commitBy("s", localSequence, { labels: [{ ...ref("a"), path: [], labels }] }));
@@ -143,7 +143,7 @@ export function documentCases(open: OpenStore): void {
       expect(await isLabelled()).toBe(false);
     });
 
-    test("[S17] labels are replaced by address, removed by an empty set, and move no document", async () => {
+    test("[S17] labels are replaced by address, removed by an empty set, and change no document's sequence", async () => {
       await using at = await open();
       await write(at.store, set("a", [], { x: 1 }));
       const label = (localSequence: number, path: string[], labels: string[]) =>

@@ -27,7 +27,7 @@ async function dueKeys(store: Store, nowMs: number, limit = 100): Promise<string
 
 export function dueCases(open: OpenStore): void {
   describe("due table", () => {
-    test("[S110] one row is found by its kind and key, also after reopening", async () => {
+    test("[S110] a due row is found by its kind and key, also after reopening", async () => {
       await using at = await open();
       await at.store.changeDue([put("a", 1), put("a", 2, "cron")]);
       const store = await at.reopen();
@@ -36,7 +36,7 @@ export function dueCases(open: OpenStore): void {
       expect(await store.dueRow("none", "a")).toBeUndefined();
     });
 
-    test("[S30] cancel and take remove a row and answer whether it was there; kinds are separate", async () => {
+    test("[S30] cancel and take remove a due row and report whether it existed; kinds are separate", async () => {
       await using at = await open();
       const { store } = at;
       expect(await store.changeDue([put("a", 1), put("b", 2), put("a", 3, "cron")])).toEqual([true, true, true]);
@@ -52,7 +52,7 @@ export function dueCases(open: OpenStore): void {
       expect(await store.changeDue([])).toEqual([]);
     });
 
-    test("[S33] after a take that found nothing the rest of the call is not done", async () => {
+    test("[S177] after a failed take the rest of the call is not done", async () => {
       await using at = await open();
       const { store } = at;
       await store.changeDue([put("a", 1), put("b", 2)]);
@@ -69,7 +69,7 @@ export function dueCases(open: OpenStore): void {
       ]);
     });
 
-    test("[S30] add sets a row that is not there, and leaves one that is; then the rest of the call is not done", async () => {
+    test("[S175] [S177] add sets a missing due row; if it exists, the rest of the call is not done", async () => {
       await using at = await open();
       const { store } = at;
       expect(await store.changeDue([add("a", 1), put("next", 5)])).toEqual([true, true]);
@@ -77,7 +77,7 @@ export function dueCases(open: OpenStore): void {
       expect((await (await at.reopen()).dueRows(10, 10)).map(({ key, dueAtMs }) => [key, dueAtMs])).toEqual([["a", 1]]);
     });
 
-    test("[S30] a take that names the data gets the row only while it has them, in any order of keys", async () => {
+    test("[S176] a take with data gets the row only while its data are equal, in any order of keys", async () => {
       await using at = await open();
       const { store } = at;
       const row = { kind: "timer", key: "a" };
@@ -93,7 +93,7 @@ export function dueCases(open: OpenStore): void {
       expect(await dueKeys(store, 1)).toEqual([]);
     });
 
-    test("[S31] rows of one kind are found beside any number of others", async () => {
+    test("[S31] due rows of one kind are found among any number of others", async () => {
       await using at = await open();
       const { store } = at;
       await store.changeDue([put("a", 1), put("b", 2), put("late", 4, "cron"), put("early", 3, "cron")]);
@@ -114,7 +114,7 @@ export function dueCases(open: OpenStore): void {
       ]);
     });
 
-    test("[S31] rows come due earliest first, equal deadlines in the order they were set last", async () => {
+    test("[S31] due rows come earliest first, equal deadlines in the order they were last set", async () => {
       await using at = await open();
       const { store } = at;
       await store.changeDue([put("late", 30), put("z", 20), put("a", 20, "cron")]);
@@ -145,7 +145,7 @@ export function dueCases(open: OpenStore): void {
       expect(await store.earliestDue()).toBeUndefined();
     });
 
-    test("[S31] [S32] of one kind, others do not count, whatever their deadlines are", async () => {
+    test("[S31] [S32] queries of one kind ignore rows of other kinds", async () => {
       await using at = await open();
       const { store } = at;
       const never = Number.MAX_SAFE_INTEGER;
@@ -168,7 +168,7 @@ export function dueCases(open: OpenStore): void {
       expect(await store.earliestDue("timer")).toBe(20);
     });
 
-    test("[S30] deadlines may lie a hundred years away, in the past, and between milliseconds", async () => {
+    test("[S30] deadlines may be a hundred years away, in the past, and between milliseconds", async () => {
       await using at = await open();
       const century = 3_155_760_000_000 + 1_767_225_600_000;
       await at.store.changeDue([put("far", century), put("past", -5), put("between", 0.5)]);
@@ -200,7 +200,7 @@ export function dueCases(open: OpenStore): void {
       expect(await at.store.earliestDue()).toBeUndefined();
     });
 
-    test("[S33] of several who add one row exactly one does, in commits and outside, in two store objects", async () => {
+    test("[S33] of several adders of one row exactly one succeeds, in commits and outside, in two store objects", async () => {
       await using at = await open();
       const other = await at.second();
       const tries = await Promise.all([
@@ -216,7 +216,7 @@ export function dueCases(open: OpenStore): void {
       expect(await dueKeys(at.store, 10)).toEqual(["a"]);
     });
 
-    test("[S9] a commit takes rows as they were before it: what it puts itself it cannot take", async () => {
+    test("[S165] a commit takes due rows as they were before it, and not those it puts itself", async () => {
       await using at = await open();
       const outcome = await at.store.commit(commitBy("s", 1, { due: [put("a", 1), take("a")] }));
       expect(outcome).toMatchObject({ kind: "rejected", reason: "due-row-gone" });
@@ -225,7 +225,7 @@ export function dueCases(open: OpenStore): void {
       expect(await at.store.earliestDue()).toBe(2);
     });
 
-    test("[S9] [S33] a commit adds a row that was not there before it; outside of one each change sees those before it", async () => {
+    test("[S165] [S177] a commit adds a row that was missing before it; outside of one each change sees the earlier ones", async () => {
       await using at = await open();
       const { store } = at;
       const taken = { ...put("a", 1), data: "old" };

@@ -34,7 +34,7 @@ function mayHaveMoved(space: string): (change: StoreChange) => boolean {
 
 export function feedCases(open: OpenStore): void {
   describe("feed", () => {
-    test("[S20] the feed gives commits as they were made, oldest first, with the labels they wrote", async () => {
+    test("[S20] [S172] the feed returns commits as made, oldest first, with their label writes", async () => {
       await using at = await open();
       const requests = [
         commitBy("a", 1, { patches: [set("x", [], { l: [1] }), set("y", [], {})] }),
@@ -59,7 +59,7 @@ export function feedCases(open: OpenStore): void {
       expect(await store.changesSince("never was", 0, 10)).toEqual({ commits: [], head: 0, gap: false });
     });
 
-    test("[S20] a commit has one patch for each document, with all operations in order", async () => {
+    test("[S172] a commit in the feed has one patch for each document, with all operations in order", async () => {
       await using at = await open();
       await write(at.store, set("x", [], {}), set("y", [], 1), set("x", ["a"], 1), remove("x", ["a"]));
       const { commits } = await at.store.changesSince(SPACE, 0, 10);
@@ -76,7 +76,7 @@ export function feedCases(open: OpenStore): void {
       ]);
     });
 
-    test("[S20] pages join without holes or repetitions while commits go on", async () => {
+    test("[S20] pages of the feed join without gaps or repetitions while commits continue", async () => {
       await using at = await open();
       const reader = await at.second();
       const writes = Array.from({ length: 50 }, (_, n) => write(at.store, set("n", [], n)));
@@ -92,7 +92,7 @@ export function feedCases(open: OpenStore): void {
       expect(seen).toEqual(Array.from({ length: 50 }, (_, n) => n + 1));
     });
 
-    test("[S21] what is further back than what is kept is a gap; what is kept is whole", async () => {
+    test("[S21] a request beyond the kept commits gets a gap; the kept commits are complete", async () => {
       await using at = await open({ changesKept: 5 });
       await write(at.store, set("n", [], {}));
       await Promise.all(Array.from({ length: 999 }, (_, n) => write(at.store, set("n", [`k${n % 7}`], n))));
@@ -118,7 +118,7 @@ export function feedCases(open: OpenStore): void {
       }
     });
 
-    test("[S21] a read behind what is kept is stale once its document has changed, and only then", async () => {
+    test("[S173] a read older than the feed is stale only if its document has changed", async () => {
       await using at = await open({ changesKept: 5 });
       const { sequence } = await write(at.store, set("doc", [], { x: 1 }), set("still", [], 1));
       await write(at.store, set("doc", ["x"], 2));
@@ -130,7 +130,7 @@ export function feedCases(open: OpenStore): void {
       });
     });
 
-    test("[S23] a watcher is told of commits through any store object, later and not inside the call", async () => {
+    test("[S23] a watcher is notified of commits through any store object, asynchronously", async () => {
       await using at = await open();
       const other = await at.second();
       let inside = false;
@@ -151,7 +151,7 @@ export function feedCases(open: OpenStore): void {
       expect(page.head).toBe(1);
     });
 
-    test("[S23] a watcher is told of journal and due rows from another store object", async () => {
+    test("[S23] a watcher is notified of journal and due rows of another store object", async () => {
       await using at = await open();
       const other = await at.second();
       const appended = told(other, (change) => change.journal);
@@ -162,7 +162,7 @@ export function feedCases(open: OpenStore): void {
       await set;
     });
 
-    test("[S23] several watchers are told; one that was stopped is not", async () => {
+    test("[S23] [S174] several watchers are notified; a stopped one is not", async () => {
       await using at = await open();
       let calls = 0;
       const stop = at.store.watch(() => calls++);
@@ -175,7 +175,7 @@ export function feedCases(open: OpenStore): void {
       expect(calls).toBe(0);
     });
 
-    test("[S23] [H20] a watcher that throws, or is rejected, keeps nobody else from being told", async () => {
+    test("[S174] [H20] a watcher that throws or rejects does not affect other watchers", async () => {
       await using at = await open();
       const thrown = new Error("thrown by a watcher");
       const rejected = new Error("rejected by a watcher");

@@ -23,7 +23,7 @@ async function idsFor(store: Store, query: Partial<JournalQuery>): Promise<numbe
 
 export function journalCases(open: OpenStore): void {
   describe("journal", () => {
-    test("[J10] ids start at 1 and are contiguous in the order of appending, in calls and commits at once", async () => {
+    test("[J10] ids start at 1 and are contiguous in the order of appending, with calls and commits at once", async () => {
       await using at = await open();
       const [first, second, third] = await Promise.all([
         at.store.append(entries(3)),
@@ -36,7 +36,7 @@ export function journalCases(open: OpenStore): void {
       expect(await append(await at.reopen(), entry())).toEqual([7]);
     });
 
-    test("[J10] an append of nothing is fine, and one that was rejected uses no id up", async () => {
+    test("[J10] an append of no entry succeeds, and a rejected one uses no id", async () => {
       await using at = await open();
       expect(await append(at.store)).toEqual([]);
       const known = entry({ data: 1 });
@@ -47,14 +47,14 @@ export function journalCases(open: OpenStore): void {
       expect(await append(at.store, entry())).toEqual([2]);
     });
 
-    test("[J10] ids of removed rows do not come back, after reopening neither", async () => {
+    test("[J10] ids of removed rows are not reused, also after reopening", async () => {
       await using at = await open();
       await append(at.store, entry({}, { status: "done" }), entry({}, { status: "done" }));
       expect(await at.store.retain({ keepSettled: 0, limit: 10 })).toBe(2);
       expect(await append(await at.reopen(), entry())).toEqual([3]);
     });
 
-    test("[J11] a message that is there with the same content answers its id, alone, in a list and in a commit", async () => {
+    test("[J11] a stored message with the same content gets its id, alone, in a list and in a commit", async () => {
       await using at = await open();
       const known = entry({ data: { a: 1, b: [2] } });
       await append(at.store, entry(), known);
@@ -79,7 +79,7 @@ export function journalCases(open: OpenStore): void {
       expect((await rowOf(at.store, 1)).status).toBe("done");
     });
 
-    test("[J11] a failed message that is appended as done is done, alone and in a commit; one that waits is left alone", async () => {
+    test("[J123] a failed message that is appended as done is done, alone and in a commit; a pending one stays", async () => {
       await using at = await open();
       const [first, second, waiting] = [entry(), entry(), entry()];
       const [failed, done] = [{ status: "failed", error: "no" } as const, { status: "done" } as const];
@@ -96,7 +96,7 @@ export function journalCases(open: OpenStore): void {
       expect(await at.store.count()).toMatchObject({ pending: 1, done: 2, failed: 0 });
     });
 
-    test("[J11] a command that is asked again at another time, by another sender or for another reason, is the same; the row keeps the first", async () => {
+    test("[J160] a command repeated at another time, by another sender or for another reason is the same; the row keeps the first", async () => {
       await using at = await open();
       const asked = { kind: "command", type: "Shop.Buy", data: { b: 1, a: [2] } } as const;
       const first = { message: { ...asked, metadata: { id: "c", timestamp: 1 } }, topic: "Shop.Buy", source: "shop" };
@@ -112,7 +112,7 @@ export function journalCases(open: OpenStore): void {
       expect(await at.store.append([other])).toMatchObject({ reason: "message-exists" });
     });
 
-    test("[J11] a message that is there with other content is permanent, and nothing of the call is stored", async () => {
+    test("[J161] a stored message id with other content is permanent, and the call stores no part", async () => {
       await using at = await open();
       const known = entry({ data: 1 });
       await append(at.store, known);
@@ -176,7 +176,7 @@ export function journalCases(open: OpenStore): void {
       expect(await at.store.settle([{ id: 2, lease, attempt: 1, outcome: { kind: "done" } }])).toEqual(["settled"]);
     });
 
-    test("[J14] every kind of message comes back as it was given, with metadata that we do not know", async () => {
+    test("[J14] every kind of message is returned unchanged, with unknown metadata", async () => {
       await using at = await open();
       const list = KINDS.map((kind) => {
         const appended = entry({ kind, data: { kind }, correlation: "c", causation: "m" });
@@ -205,7 +205,7 @@ export function journalCases(open: OpenStore): void {
       expect(await (await at.second()).count()).toEqual({ pending: 2, processing: 0, done: 1, failed: 1 });
     });
 
-    test("[J29] rows are found by each field, and by all of those given together", async () => {
+    test("[J29] rows are found by each field, and by all given fields together", async () => {
       await using at = await open();
       await append(at.store, entry({ id: "one", correlation: "talk" }));
       at.host.stepClock(1_000);
@@ -257,7 +257,7 @@ export function journalCases(open: OpenStore): void {
       expect(await idsFor(at.store, { limit: 0 })).toEqual([]);
     });
 
-    test("[J96] the last id is told, also when its row is gone, and one that was refused is none", async () => {
+    test("[J96] the last id is reported even if its row was removed; a refused append has none", async () => {
       await using at = await open();
       expect(await at.store.lastId()).toBe(0);
       await append(at.store, ...entries(3).map((one) => ({ ...one, as: { status: "done" } as const })));
@@ -272,7 +272,7 @@ export function journalCases(open: OpenStore): void {
       expect(await at.store.lastId()).toBe(4);
     });
 
-    test("[J121] retention removes no dead letter, by age or by number, until it is requeued and handled, or discarded", async () => {
+    test("[J121] retention keeps a dead letter, by age and by number, until it is handled after a requeue, or discarded", async () => {
       await using at = await open();
       const failed = { status: "failed", error: "boom" } as const;
       await append(at.store, entry({}, failed), entry({}, { status: "done" }), entry({}, failed));
@@ -302,7 +302,7 @@ export function journalCases(open: OpenStore): void {
       expect(await idsFor(at.store, { named: "user" })).toEqual([]);
     });
 
-    test("[J122] a pending row that is concluded is never claimed, and one that is held is left as it is", async () => {
+    test("[J122] a concluded pending row is never claimed, and a held one is unchanged", async () => {
       await using at = await open();
       await append(at.store, ...entries(3));
       const [held] = await claimUnderNewLease(at.store, 1);
@@ -314,7 +314,7 @@ export function journalCases(open: OpenStore): void {
       expect((await rowOf(at.store, 1)).outcome).toBeUndefined();
     });
 
-    test("[J123] a refused command that comes again may succeed, fail or be refused anew; a dead letter is not refused away", async () => {
+    test("[J123] a refused command that comes again may succeed, fail or be refused; a refusal does not close a dead letter", async () => {
       await using at = await open();
       const refused = (reason: string) => ({ status: "done", ending: { outcome: "refused", reason } }) as const;
       const one = entry({}, refused("sold out"));
@@ -347,7 +347,7 @@ export function journalCases(open: OpenStore): void {
       expect(await at.store.verify()).toMatchObject({ ok: true, rows: 2 });
     });
 
-    test("[J30] a dead letter stays, however old, and counts for no number to keep", async () => {
+    test("[J30] a dead letter stays at any age, and does not count for the number to keep", async () => {
       await using at = await open();
       const dead = { status: "failed", error: "no" } as const;
       await append(at.store, entry({}, dead), ...settledEntries(2), entry({}, dead), ...settledEntries(1));
@@ -368,7 +368,7 @@ export function journalCases(open: OpenStore): void {
       expect(await idsFor(at.store, {})).toEqual([1, 7, 8, 9]);
     });
 
-    test("[J30] a row goes when it is over either bound; without a bound nothing goes", async () => {
+    test("[J30] a row over either limit is removed; without a limit none is", async () => {
       await using at = await open();
       at.host.stepClock(1_000);
       await append(at.store, ...settledEntries(2));
@@ -379,7 +379,7 @@ export function journalCases(open: OpenStore): void {
       expect(await idsFor(at.store, {})).toEqual([2]);
     });
 
-    test("[J30] a message whose row was removed can be appended anew", async () => {
+    test("[J30] a message whose row was removed can be appended again", async () => {
       await using at = await open();
       const again = entry({ data: 1 }, { status: "done" });
       await append(at.store, again);

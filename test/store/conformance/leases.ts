@@ -10,7 +10,7 @@ const LEASE_MS = 10_000;
 
 export function leaseCases(open: OpenStore): void {
   describe("leases", () => {
-    test("[J15] claims follow ids, however the clock jumps while appending", async () => {
+    test("[J15] claims follow ids, even if the clock jumps while appending", async () => {
       await using at = await open();
       for (const step of [0, -50_000, 90_000, -1_000_000, 3]) {
         at.host.stepClock(step);
@@ -22,7 +22,7 @@ export function leaseCases(open: OpenStore): void {
       expect([...claimedIds(first), ...claimedIds(second)]).toEqual([1, 2, 3, 4, 5]);
     });
 
-    test("[J15] what comes back to pending is claimed before what came later", async () => {
+    test("[J15] a row that returns to pending is claimed before later ones", async () => {
       await using at = await open();
       await append(at.store, ...entries(4));
       const { lease } = await at.store.openLease(LEASE_MS);
@@ -47,14 +47,14 @@ export function leaseCases(open: OpenStore): void {
       expect(new Set(ids).size).toBe(40);
     });
 
-    test("[J16] a row that was appended as claimed is not handed out", async () => {
+    test("[J16] a row appended as claimed is not handed out", async () => {
       await using at = await open();
       const { lease } = await at.store.openLease(LEASE_MS);
       await append(at.store, entry({}, { status: "claimed", lease }), entry());
       expect(claimedIds(await at.store.claim({ lease, limit: 10, kinds: EVENTS }))).toEqual([2]);
     });
 
-    test("[J17] a claim takes the kinds asked for, up to its limit, and counts an attempt", async () => {
+    test("[J17] a claim takes the requested kinds, up to its limit, and counts an attempt", async () => {
       await using at = await open();
       await append(
         at.store,
@@ -70,7 +70,7 @@ export function leaseCases(open: OpenStore): void {
       expect(await at.store.claim({ lease, limit: 10, kinds: ["event", "command"] })).toEqual([]);
     });
 
-    test("[J132] a claim passes over the topics that it names, suspects included, and a later one takes their rows", async () => {
+    test("[J132] a claim skips the topics in exceptTopics, suspects included, and a later claim takes their rows", async () => {
       await using at = await open();
       const of = (topic: string) => ({ ...entry(), topic });
       await append(at.store, of("slow"), of("quick"), of("slow"), of("quick"));
@@ -89,7 +89,7 @@ export function leaseCases(open: OpenStore): void {
       expect(await claimed([])).toEqual([1, 3]);
     });
 
-    test("[J87] leases that end under a row are counted, and settling or requeueing it starts anew", async () => {
+    test("[J87] leases that end while they hold a row are counted, and settling or requeueing resets the count", async () => {
       await using at = await open();
       await append(at.store, ...entries(2));
       const lose = async (how: "expired" | "closed") => {
@@ -118,7 +118,7 @@ export function leaseCases(open: OpenStore): void {
       expect(await deaths()).toEqual([undefined, 2]);
     });
 
-    test("[J87] a suspect's deaths count from the moment on that its handling has begun", async () => {
+    test("[J87] the deaths of a suspect count only after its handling has begun", async () => {
       await using at = await open();
       await append(at.store, ...entries(2));
       /** Claims both, begins the first if asked for, and dies or goes. */
@@ -144,7 +144,7 @@ export function leaseCases(open: OpenStore): void {
       expect(await deaths()).toEqual([EVENT_SUSPECT_DEATHS + 1, EVENT_SUSPECT_DEATHS]);
     });
 
-    test("[J87] holders that leave it in good order count for one, and only where nobody has died of it", async () => {
+    test("[J164] graceful shutdowns count as one death, and only without a crash", async () => {
       await using at = await open();
       await append(at.store, ...entries(1));
       const lose = async (...said: readonly ("begun" | "left")[]) => {
@@ -165,7 +165,7 @@ export function leaseCases(open: OpenStore): void {
       expect(await lose("begun")).toBe(3);
     });
 
-    test("[J87] what has begun stays with its claimant, and does not begin for another", async () => {
+    test("[J87] a begun row stays with its claimant and is not begun for another", async () => {
       await using at = await open();
       await append(at.store, ...entries(1));
       const { lease } = await at.store.openLease(LEASE_MS);
@@ -178,7 +178,7 @@ export function leaseCases(open: OpenStore): void {
       expect(await at.store.settle([settlement(claim!, { kind: "done" })])).toEqual(["settled"]);
     });
 
-    test("[J87] a claim hands out no more suspects than it asks for, and does not stop at them", async () => {
+    test("[J165] a claim takes no more suspects than it requests, and does not stop at them", async () => {
       await using at = await open();
       await append(at.store, ...entries(3));
       const lost = await at.store.openLease(LEASE_MS);
@@ -196,7 +196,7 @@ export function leaseCases(open: OpenStore): void {
       expect(claimedIds(await at.store.claim({ lease, limit: 5, kinds: EVENTS }))).toEqual([3]);
     });
 
-    test("[J18] a lease that is not live claims nothing; renewed in time, it claims again", async () => {
+    test("[J18] a lease that is not live claims no row; renewed in time, it claims again", async () => {
       await using at = await open();
       await append(at.store, ...entries(2));
       const expired = await at.store.openLease(LEASE_MS);
@@ -210,7 +210,7 @@ export function leaseCases(open: OpenStore): void {
       expect(claimedIds(await at.store.claim({ lease: expired.lease, limit: 10, kinds: EVENTS }))).toEqual([1, 2]);
     });
 
-    test("[J20] lease numbers go up, across store objects and reopenings, whatever has ended", async () => {
+    test("[J20] lease numbers increase, across store objects, reopenings and ended leases", async () => {
       await using at = await open();
       const other = await at.second();
       const first = await at.store.openLease(LEASE_MS);
@@ -225,7 +225,7 @@ export function leaseCases(open: OpenStore): void {
       expect((await store.openLease(LEASE_MS)).lease).toBeGreaterThan(second.lease);
     });
 
-    test("[J21] a lease lives until it expires, from each renewal anew", async () => {
+    test("[J21] a lease is live until it expires, and each renewal extends it", async () => {
       await using at = await open();
       const { lease } = await at.store.openLease(LEASE_MS);
       await append(at.store, entry({}, { status: "claimed", lease }));
@@ -239,7 +239,7 @@ export function leaseCases(open: OpenStore): void {
       expect(await at.store.renewLease(lease, LEASE_MS)).toBe(false);
     });
 
-    test("[J21] an expired lease that nobody missed can be renewed; a closed or unknown one cannot", async () => {
+    test("[J21] an expired lease that was not recovered can be renewed; a closed or unknown one cannot", async () => {
       await using at = await open();
       const { lease } = await at.store.openLease(LEASE_MS);
       await append(at.store, entry({}, { status: "claimed", lease }));
@@ -251,7 +251,7 @@ export function leaseCases(open: OpenStore): void {
       expect(await at.store.renewLease(99, LEASE_MS)).toBe(false);
     });
 
-    test("[J22] recover returns what no live lease holds, and nothing else", async () => {
+    test("[J22] recover returns the rows without a live lease, and no others", async () => {
       await using at = await open();
       const dead = await at.store.openLease(LEASE_MS);
       const live = await at.store.openLease(LEASE_MS * 3);
@@ -274,7 +274,7 @@ export function leaseCases(open: OpenStore): void {
       expect([recovered.attempts, recovered.lease]).toEqual([1, undefined]);
     });
 
-    test("[J22] recover after reopening leaves a live process's rows alone", async () => {
+    test("[J22] recover after reopening leaves the rows of a live process", async () => {
       await using at = await open();
       const { lease } = await at.store.openLease(LEASE_MS);
       await append(at.store, ...entries(2));
@@ -291,7 +291,7 @@ export function leaseCases(open: OpenStore): void {
       ]);
     });
 
-    test("[J22] closing a lease sends its rows back at once and tells how many", async () => {
+    test("[J166] closing a lease returns its rows at once and reports their number", async () => {
       await using at = await open();
       await append(at.store, ...entries(3));
       const mine = await at.store.openLease(LEASE_MS);

@@ -31,7 +31,7 @@ const EVERY_CALL: readonly ((store: Store) => Promise<unknown>)[] = [
 
 export function lifeCases(open: OpenStore): void {
   describe("life", () => {
-    test("[S24] what was acknowledged is there after reopening, leases and replay results included", async () => {
+    test("[S24] acknowledged data survives reopening, including leases and replay results", async () => {
       await using at = await open();
       const { lease } = await at.store.openLease(1_000);
       const request = commitBy("s", 1, {
@@ -52,7 +52,7 @@ export function lifeCases(open: OpenStore): void {
       expect(await store.settle([{ id: 1, lease, attempt: 1, outcome: { kind: "done" } }])).toEqual(["settled"]);
     });
 
-    test("[S25] close waits for what was asked before it", async () => {
+    test("[S25] close waits for earlier calls", async () => {
       await using at = await open();
       const writes = Array.from({ length: 50 }, (_, n) => write(at.store, set(`d${n}`, [], n)));
       const appended = at.store.append(entries(10));
@@ -64,7 +64,7 @@ export function lifeCases(open: OpenStore): void {
       expect((await store.count()).pending).toBe(10);
     });
 
-    test("[S25] every call on a closed store is refused; closing twice is fine", async () => {
+    test("[S25] every call on a closed store is refused; closing twice is harmless", async () => {
       await using at = await open();
       const other = await at.second();
       await Promise.all([other.close(), other.close()]);
@@ -76,7 +76,7 @@ export function lifeCases(open: OpenStore): void {
       await write(at.store, set("a", [], 1));
     });
 
-    test("[S26] a sound store has no problems, and says what it read", async () => {
+    test("[S26] verify finds no problem in a sound store and counts its rows and documents", async () => {
       await using at = await open();
       await append(at.store, ...entries(3), entry({}, { status: "done" }));
       await write(at.store, set("a", [], 1), set("b", [], {}));

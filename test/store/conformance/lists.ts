@@ -44,7 +44,7 @@ export function listCases(open: OpenStore): void {
       expect(await idsOf(await at.reopen(), "a/")).toEqual(["a/1"]);
     });
 
-    test("[S122] lists know neither other scopes nor other spaces", async () => {
+    test("[S122] a list contains no other scopes or spaces", async () => {
       await using at = await open();
       const mine = { scope: "user:1", id: "a", operations: [{ op: "set", path: [], value: 1 } as const] };
       await write(at.store, mine, set("b", [], 1));
@@ -53,7 +53,7 @@ export function listCases(open: OpenStore): void {
       expect((await at.store.list("other", { scope: "user:1", prefix: "", limit: 10 })).documents).toEqual([]);
     });
 
-    test("[S123] pages go on after an id, in the order of UTF-8", async () => {
+    test("[S123] pages continue after an id, in the order of UTF-8", async () => {
       await using at = await open();
       const ids = ["", "p", "pa", "pa\u{10ffff}", "p\u{10ffff}", "p\u{1f600}x", "p\ue000", "pz", "p\ud7ff", "q"];
       await write(at.store, ...ids.map((id) => set(id, [], 1)));
@@ -78,7 +78,7 @@ export function listCases(open: OpenStore): void {
         await expect(idsOf(at.store, "", undefined, limit)).rejects.toMatchObject({ code: "STORE_MISUSE" });
     });
 
-    test("[S124] a list tells the labels of its documents", async () => {
+    test("[S124] a list contains the labels of its documents", async () => {
       await using at = await open();
       await write(at.store, set("a", [], { x: 1 }), set("b", [], 1));
       await at.store.commit(commitBy("s", 1, { labels: [{ ...ref("a"), path: ["x"], labels: ["secret"] }] }));
@@ -86,7 +86,7 @@ export function listCases(open: OpenStore): void {
       expect(documents.map(({ labels }) => labels)).toEqual([[{ path: ["x"], labels: ["secret"] }], []]);
     });
 
-    test("[S125] a claim on a set fails once a document of it was created or removed, by any session", async () => {
+    test("[S125] a claim on a set fails after any session created or removed a document of it", async () => {
       await using at = await open();
       await write(at.store, set("a/1", [], 1));
       expect(await claiming(at.store, "s", "a/", 1)).toMatchObject({ kind: "committed" });
@@ -102,7 +102,7 @@ export function listCases(open: OpenStore): void {
       expect(await claiming(await at.reopen(), "v", "a/", 4)).toMatchObject(stale);
     });
 
-    test("[S125] a claim on a set lasts while its documents change and others come and go", async () => {
+    test("[S125] a claim on a set holds while its documents change and others are created or removed", async () => {
       await using at = await open();
       await write(at.store, set("a/1", [], { n: 1 }));
       await write(at.store, set("a/1", ["n"], 2));
@@ -113,7 +113,7 @@ export function listCases(open: OpenStore): void {
       expect(await claiming(at.store, "s", "a/", 1)).toMatchObject({ kind: "committed" });
     });
 
-    test("[S125] commits that are asked for together see each other's documents", async () => {
+    test("[S125] claims see the documents of earlier commits in the same batch", async () => {
       await using at = await open();
       await write(at.store, set("a/1", [], 1));
       const preconditions = [{ kind: "members", scope: SHARED_SCOPE, prefix: "a/", sequence: 1 } as const];
@@ -125,7 +125,7 @@ export function listCases(open: OpenStore): void {
       expect(outcomes.map(({ kind }) => kind)).toEqual(["committed", "rejected", "rejected"]);
     });
 
-    test("[S126] a claim from before the reach of the feed is stale", async () => {
+    test("[S126] a claim older than the feed is stale", async () => {
       await using at = await open({ changesKept: 5 });
       for (let n = 0; n < 7; n++) await write(at.store, set("b", [], n));
       expect(await claiming(at.store, "s", "a/", 1)).toMatchObject({ class: "stale", reason: "read-moved" });

@@ -39,7 +39,7 @@ const DEMANDED = [
 
 export function modelCases(open: OpenStore, runs: number): void {
   describe("model", () => {
-    test("[S1] random histories answer and show what a plain model says", async () => {
+    test("[S1] random histories get the answers of a plain model", async () => {
       const seen = new Set<string>();
       const property = fc.asyncProperty(histories, async (history) => {
         await using at = await open();

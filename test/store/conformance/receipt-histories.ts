@@ -39,7 +39,7 @@ type Step = typeof step extends fc.Arbitrary<infer T> ? T : never;
 
 export function receiptHistories(open: OpenStore, runs: number): void {
   describe("histories of receipts", () => {
-    test("[S101] [S102] [S103] nothing takes effect twice, and what the journal took in takes effect, whatever is removed when", async () => {
+    test("[S101] [S102] [S103] in random histories with removals no message takes effect twice, and each journaled one does once", async () => {
       const seen = new Map<string, number>();
       const property = fc.asyncProperty(fc.array(step, { minLength: 20, maxLength: 60 }), async (steps) => {
         await using at = await open({ changesKept: 5 });

@@ -79,7 +79,7 @@ export function receiptCases(open: OpenStore): void {
       ["a request", (timeMs: number) => requestReceipt(idAt(timeMs))],
       ["a send", (timeMs: number) => sendReceipt(sendIdAt(timeMs))],
     ] as const) {
-      test(`[S100] [S101] ${what} made before the horizon is refused, with or without a receipt, and so after reopening`, async () => {
+      test(`[S100] [S101] ${what} made before the horizon is refused, with or without a receipt, also after reopening`, async () => {
         await using at = await open(SHORT);
         const [handled, never, young] = [0, 1, 2 * HOUR_MS].map((ms) => nameAt(START_MS + ms)) as [
           string,
@@ -101,7 +101,7 @@ export function receiptCases(open: OpenStore): void {
       });
     }
 
-    test("[S100] the horizon moves forward only, for every store object on the same data at once", async () => {
+    test("[S100] the horizon only moves forward, for every store object on the same data at once", async () => {
       await using at = await open();
       const other = await at.second();
       committed(await other.commit(handling(requestReceipt(idAt(START_MS)))));
@@ -120,7 +120,7 @@ export function receiptCases(open: OpenStore): void {
       committed(await other.commit(handling(requestReceipt(idAt(later)))));
     });
 
-    test("[S101] what is refused says when it was made, what is remembered, and what to do", async () => {
+    test("[S101] a too-old refusal names the creation time, the horizon and a remedy", async () => {
       await using at = await open();
       await forget(at.store, START_MS + HOUR_MS);
       expect(await at.store.commit(handling(requestReceipt(idAt(START_MS))))).toMatchObject({
@@ -128,7 +128,7 @@ export function receiptCases(open: OpenStore): void {
       });
     });
 
-    test("[S101] a receipt that is still there answers, however old it is; and the replay check goes first", async () => {
+    test("[S101] an existing receipt answers at any age; the replay check comes first", async () => {
       await using at = await open();
       const made = handling(requestReceipt(idAt(START_MS)));
       committed(await at.store.commit(made));
@@ -137,7 +137,7 @@ export function receiptCases(open: OpenStore): void {
       expect(await at.store.commit(made)).toMatchObject({ kind: "committed", replayed: true });
     });
 
-    test("[S103] ids without a time keep their receipts, and so do documents that are only called like one", async () => {
+    test("[S178] [S180] ids without a time keep their receipts, and so do documents with similar names", async () => {
       await using at = await open(SHORT);
       const lasting = [
         requestReceipt("order-17"),
@@ -159,7 +159,7 @@ export function receiptCases(open: OpenStore): void {
       for (const name of [users, guarded]) expect(await currentValue(at.store, name)).toBe("paid");
     });
 
-    test("[S103] receipts of commits that the feed reaches stay, and nobody who follows it misses anything", async () => {
+    test("[S103] receipts of commits within the feed stay, and readers of the feed miss no commit", async () => {
       await using at = await open();
       const name = requestReceipt(idAt(START_MS));
       committed(await at.store.commit(handling(name)));
@@ -169,7 +169,7 @@ export function receiptCases(open: OpenStore): void {
       expect(commits.map(({ patches }) => patches.map(({ id }) => id))).toEqual([[name], ["later"]]);
     });
 
-    test("[S103] large, labelled and overwritten receipts leave nothing; what lies beside them stays", async () => {
+    test("[S103] large, labelled and overwritten receipts leave no trace; documents beside them stay", async () => {
       await using at = await open(SHORT);
       const [large, labelled, removed] = [1, 2, 3].map((ms) => requestReceipt(idAt(START_MS + ms))) as [
         string,
@@ -193,7 +193,7 @@ export function receiptCases(open: OpenStore): void {
       expect(await store.verify()).toMatchObject({ ok: true, problems: [] });
     });
 
-    test("[S103] one whose name a node had read, or somebody labelled, before it came goes like all others", async () => {
+    test("[S103] a receipt whose name was read by a node or labelled before it existed is removed like others", async () => {
       await using at = await open(SHORT);
       const [read, labelled] = [1, 2].map((ms) => requestReceipt(idAt(START_MS + ms))) as [string, string];
       const inputs = [{ ...ref(read), sequence: 0, reads: [{ path: [], depth: "deep" } as const] }];
@@ -205,7 +205,7 @@ export function receiptCases(open: OpenStore): void {
       expect(await forget(at.store, START_MS + HOUR_MS)).toBe(2);
     });
 
-    test("[S103] that one was to be absent does not make what somebody puts there later a receipt", async () => {
+    test("[S180] a document written later under a name that was once claimed absent is no receipt", async () => {
       await using at = await open(SHORT);
       const name = requestReceipt(idAt(START_MS));
       const absent: Precondition = { kind: "absent", ...ref(name), madeAtMs: madeAt(name) };
@@ -219,7 +219,7 @@ export function receiptCases(open: OpenStore): void {
       expect(await currentValue(at.store, name)).toBe("mine");
     });
 
-    test("[S104] at most so many go at a time, in every space, and what is left goes next time", async () => {
+    test("[S104] at most limit receipts are removed per call, in every space, and the rest later", async () => {
       await using at = await open(SHORT);
       const spaces = [SPACE, "other"];
       for (let n = 0; n < 30; n++) {
@@ -234,7 +234,7 @@ export function receiptCases(open: OpenStore): void {
       expect(went).toEqual([12, 12, 6, 0]);
     });
 
-    test("[S105] a node that has read a receipt which is gone has no basis any more", async () => {
+    test("[S105] a node that has read a removed receipt has no basis", async () => {
       await using at = await open(SHORT);
       const name = requestReceipt(idAt(START_MS));
       const { sequence } = committed(await at.store.commit(handling(name)));
@@ -249,7 +249,7 @@ export function receiptCases(open: OpenStore): void {
       expect((await at.store.basis(SPACE, ["reader", "other"])).map(({ node }) => node)).toEqual(["other"]);
     });
 
-    test("[S15] a time that the name does not say is misuse", async () => {
+    test("[S15] a receipt time that differs from the one in its name is misuse", async () => {
       await using at = await open();
       const name = requestReceipt(idAt(START_MS));
       const preconditions = [{ kind: "absent", ...ref(name), madeAtMs: START_MS + 1 } as const];
@@ -265,7 +265,7 @@ export function receiptCases(open: OpenStore): void {
   });
 
   describe("receipts of events", () => {
-    test("[S102] an event made before the horizon is not taken in, alone or with a commit, unless it is there", async () => {
+    test("[S102] an event made before the horizon is refused, alone or with a commit, unless it is stored", async () => {
       await using at = await open();
       const [there, stranger] = [idAt(START_MS), idAt(START_MS)];
       const [id] = await append(at.store, entry({ id: there }));
@@ -282,7 +282,7 @@ export function receiptCases(open: OpenStore): void {
       );
     });
 
-    test("[S102] an event that waits is handled once, however old it is, by whoever holds its claim", async () => {
+    test("[S179] a waiting event of any age is handled once by the holder of its claim", async () => {
       await using at = await open(SHORT);
       const id = idAt(START_MS);
       await append(at.store, entry({ id }));
@@ -306,7 +306,7 @@ export function receiptCases(open: OpenStore): void {
       expect(await at.store.append([entry({ id })])).toMatchObject({ reason: "too-old" });
     });
 
-    test("[S102] an event that has failed keeps its receipts until it is requeued and done, or discarded", async () => {
+    test("[S179] a failed event keeps its receipts until it is requeued and done, or discarded", async () => {
       await using at = await open(SHORT);
       const ids = [idAt(START_MS), idAt(START_MS)] as const;
       const rows = await append(at.store, ...ids.map((id) => entry({ id })));
@@ -333,7 +333,7 @@ export function receiptCases(open: OpenStore): void {
       expect(await forget(at.store, START_MS + HOUR_MS)).toBe(1);
     });
 
-    test("[S102] nothing of what others append is refused before the horizon has moved", async () => {
+    test("[S102] no append is refused before the horizon has moved", async () => {
       await using at = await open();
       expect(await append(at.store, entry({ id: idAt(0) }), ...entries(2))).toEqual([1, 2, 3]);
     });

@@ -23,8 +23,8 @@ import type { OpenStore } from "./store-under-test.ts";
 const DONE = { kind: "done" } as const;
 
 export function rememberedCases(open: OpenStore): void {
-  describe("what is remembered", () => {
-    test("[S7] [S8] [S9] numbers that a session has left out were not made, until they are; so after reopening", async () => {
+  describe("cached state", () => {
+    test("[S7] [S8] [S9] numbers that a session skipped were not committed until they are, also after reopening", async () => {
       await using at = await open();
       for (const number of [1, 2, 5, 6, 9]) committed(await at.store.commit(commitBy("s", number)));
       const standing = (number: number, on: number) => commitBy("s", number, { dependsOn: [on] });
@@ -45,7 +45,7 @@ export function rememberedCases(open: OpenStore): void {
       expect(await store.commit(standing(21, 3))).toMatchObject({ class: "stale", reason: "fell-with" });
     });
 
-    test("[J23] a claim that was settled along with others is over, however the others ended", async () => {
+    test("[J23] a claim settled together with others has ended, independent of their outcomes", async () => {
       await using at = await open();
       await append(at.store, ...entries(4));
       const [first, second, third, fourth] = await claimUnderNewLease(at.store, 4);
@@ -70,7 +70,7 @@ export function rememberedCases(open: OpenStore): void {
       ]);
     });
 
-    test("[J22] [J23] a claim is over for whoever made it when he himself has put the row back", async () => {
+    test("[J22] [J23] a claim has ended when its own holder has put the row back", async () => {
       await using at = await open();
       await append(at.store, ...entries(2));
       const { lease } = await at.store.openLease(1_000);
@@ -86,7 +86,7 @@ export function rememberedCases(open: OpenStore): void {
       expect((await at.store.query({ limit: 10 })).map(({ status }) => status)).toEqual(["pending", "pending"]);
     });
 
-    test("[S5] [J11] a commit whose event is refused settles nothing", async () => {
+    test("[S5] [J161] a commit whose event is refused settles no row", async () => {
       await using at = await open();
       const [taken] = await append(at.store, entry({ id: "taken", data: 1 }));
       const claims = await claimUnderNewLease(at.store, 1);
@@ -98,7 +98,7 @@ export function rememberedCases(open: OpenStore): void {
       expect((await rowOf(at.store, taken!)).status).toBe("done");
     });
 
-    test("[S10] [S11] what was read before it was here has moved if it exists, whoever wrote it and wherever in it", async () => {
+    test("[S10] [S11] a read of an unloaded document that exists is stale, for any writer and any path", async () => {
       await using at = await open();
       const early = (number: number, id: string) => commitBy("s", number, { reads: [read(id, ["a"], NOT_HERE)] });
       await write(at.store, set("theirs", [], { b: 1 }));

@@ -15,7 +15,7 @@ function bySubscriber({ deliveries }: JournalRow): Delivery[] {
 
 export function settlingCases(open: OpenStore): void {
   describe("settling", () => {
-    test("[J23] a late settle of a recovered row changes nothing, before and after it was claimed again", async () => {
+    test("[J23] a late settlement of a recovered row has no effect, before and after it was claimed again", async () => {
       await using at = await open();
       await append(at.store, ...entries(2));
       const { lease } = await at.store.openLease(LEASE_MS);
@@ -38,7 +38,7 @@ export function settlingCases(open: OpenStore): void {
       expect(rows.flatMap((row) => row.deliveries)).toEqual([]);
     });
 
-    test("[J23] an expired lease that nobody missed still settles", async () => {
+    test("[J23] a claim under an expired lease that was not recovered can still be settled", async () => {
       await using at = await open();
       await append(at.store, entry());
       const { lease } = await at.store.openLease(LEASE_MS);
@@ -47,7 +47,7 @@ export function settlingCases(open: OpenStore): void {
       expect(await at.store.settle([settlement(claim!, DONE)])).toEqual(["settled"]);
     });
 
-    test("[J23] id, lease and attempt must all be those of the claim; each settlement is answered by itself", async () => {
+    test("[J23] a settlement needs the claim's id, lease and attempt; each has its own answer", async () => {
       await using at = await open();
       await append(at.store, ...entries(3));
       const [first, second] = await claimUnderNewLease(at.store, 2);
@@ -77,7 +77,7 @@ export function settlingCases(open: OpenStore): void {
       expect(await at.store.settle([])).toEqual([]);
     });
 
-    test("[J23] [J24] many settled at once with others between them: each is answered by itself, and the others stay", async () => {
+    test("[J23] [J24] many rows settled at once are answered one by one, and rows between them stay", async () => {
       await using at = await open();
       await append(at.store, ...entries(9));
       const claims = await claimUnderNewLease(at.store, 9);
@@ -94,7 +94,7 @@ export function settlingCases(open: OpenStore): void {
       expect((await rowOf(at.store, 6)).status).toBe("processing");
     });
 
-    test("[J24] what each outcome makes of a row", async () => {
+    test("[J24] each outcome gives the row its state", async () => {
       await using at = await open();
       await append(at.store, ...entries(5));
       const claims = await claimUnderNewLease(at.store, 5);
@@ -118,7 +118,7 @@ export function settlingCases(open: OpenStore): void {
       ]);
     });
 
-    test("[J24] done after a retry leaves no error behind", async () => {
+    test("[J24] a row that is done after a retry has no error", async () => {
       await using at = await open();
       await append(at.store, entry());
       const [first] = await claimUnderNewLease(at.store, 1);
@@ -130,7 +130,7 @@ export function settlingCases(open: OpenStore): void {
       expect([row.status, row.error, row.nextAttemptAtMs, row.attempts]).toEqual(["done", undefined, undefined, 2]);
     });
 
-    test("[J25] a partial settle records deliveries and keeps the claim; later ones replace by subscriber", async () => {
+    test("[J25] a partial settlement records deliveries and keeps the claim; later ones replace by subscriber", async () => {
       await using at = await open();
       await append(at.store, entry());
       const [claim] = await claimUnderNewLease(at.store, 1);
@@ -170,7 +170,7 @@ export function settlingCases(open: OpenStore): void {
       ]);
     });
 
-    test("[J25] a row whose subscribers all succeeded has no deliveries", async () => {
+    test("[J25] a row without recorded deliveries has none", async () => {
       await using at = await open();
       await append(at.store, entry());
       const [claim] = await claimUnderNewLease(at.store, 1);
@@ -178,7 +178,7 @@ export function settlingCases(open: OpenStore): void {
       expect((await rowOf(at.store, 1)).deliveries).toEqual([]);
     });
 
-    test("[J26] a retry is not claimable before it is released, and is claimed in its old place then", async () => {
+    test("[J26] a retry is not claimable before it is released, and is then claimed in its old place", async () => {
       await using at = await open();
       await append(at.store, ...entries(3));
       const { lease } = await at.store.openLease(1_000_000);
@@ -209,7 +209,7 @@ export function settlingCases(open: OpenStore): void {
       expect(await claimUnderNewLease(at.store, 1)).toEqual([]);
     });
 
-    test("[J27] requeue puts failed rows back, keeps what succeeded and forgets the rest", async () => {
+    test("[J27] requeue puts failed rows back, keeps successful deliveries and removes the others", async () => {
       await using at = await open();
       await append(at.store, entry());
       const [claim] = await claimUnderNewLease(at.store, 1);
@@ -227,7 +227,7 @@ export function settlingCases(open: OpenStore): void {
       expect(again).toMatchObject({ attempt: 2, row: { deliveries: [deliveries[0]] } });
     });
 
-    test("[J27] requeue touches failed rows only, each once", async () => {
+    test("[J27] requeue changes only failed rows, each once", async () => {
       await using at = await open();
       const { lease } = await at.store.openLease(LEASE_MS);
       const failed = { status: "failed", error: "no" } as const;

@@ -24,7 +24,7 @@ async function measured(at: StoreUnderTest, request: CommitRequest): Promise<Com
 
 export function sizeCases(open: OpenStore): void {
   describe("sizes", () => {
-    test("[S120] a document over the bound is refused with its whole commit", async () => {
+    test("[S120] a document over the limit is refused with its whole commit", async () => {
       await using at = await open();
       const patches = [set("small", [], 1), set("large", [], text(DOCUMENT_BYTES_MAX))];
       expect(await at.store.commit(commitBy("s", 1, { patches }))).toMatchObject(TOO_LARGE);
@@ -34,13 +34,13 @@ export function sizeCases(open: OpenStore): void {
       expect(await currentValue(at.store, "large")).toHaveLength(DOCUMENT_BYTES_MAX - AROUND);
     });
 
-    test("[S120] bytes are those of UTF-8 text", async () => {
+    test("[S120] the size of a document is counted in bytes of UTF-8 text", async () => {
       await using at = await open();
       const patches = [set("a", [], "\u00e9".repeat(DOCUMENT_BYTES_MAX / 2))];
       expect(await at.store.commit(commitBy("s", 1, { patches }))).toMatchObject(TOO_LARGE);
     });
 
-    test("[S120] a document that grows patch by patch is refused at the bound, and can be replaced", async () => {
+    test("[S120] a document that grows patch by patch is refused at the limit, and can be replaced", async () => {
       await using at = await open();
       await write(at.store, set("a", [], { list: [] }));
       const chunk = DOCUMENT_BYTES_MAX / 8;

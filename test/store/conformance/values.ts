@@ -53,7 +53,7 @@ export function valueCases(open: OpenStore): void {
       }
     });
 
-    test("[S14] every clean text can be a key, on the way to a value and inside one", async () => {
+    test("[S14] every clean text can be a key, on the path to a value and inside one", async () => {
       await using at = await open();
       const whole = objectOf(ODD_NAMES, (key) => objectOf([key], () => key));
       await write(at.store, set("whole", [], whole), set("parts", [], {}));
@@ -73,7 +73,7 @@ export function valueCases(open: OpenStore): void {
       }
     });
 
-    test("[S14] every JSON value comes back as it was", async () => {
+    test("[S14] every JSON value is returned unchanged", async () => {
       await using at = await open();
       const values: Json[] = [
         null,
@@ -97,7 +97,7 @@ export function valueCases(open: OpenStore): void {
       for (const [n, value] of values.entries()) expect(await currentValue(store, `v${n}`)).toEqual(value);
     });
 
-    test("[J14] odd names come back from the journal and the due table", async () => {
+    test("[J14] odd names are returned unchanged by the journal and the due table", async () => {
       await using at = await open();
       for (const name of ODD_NAMES) {
         const id = name === "" ? "empty" : name;
@@ -114,7 +114,7 @@ export function valueCases(open: OpenStore): void {
       expect(due.map((row) => [row.kind, row.key, row.data])).toEqual(ODD_NAMES.map((name) => [name, name, { name }]));
     });
 
-    test("[S15] NUL and lone surrogates are misuse in every part of a commit, and nothing of it is stored", async () => {
+    test("[S15] NUL and lone surrogates are misuse in every part of a commit, which stores no part", async () => {
       await using at = await open();
       for (const bad of UNCLEAN) {
         const parts: Partial<CommitRequest>[] = [
@@ -145,7 +145,7 @@ export function valueCases(open: OpenStore): void {
       expect(committed(await at.store.commit(commitBy("s", 1))).replayed).toBe(false);
     });
 
-    test("[S15] what is no JSON is misuse in a commit and in changeDue, and nothing of it is stored", async () => {
+    test("[S15] a value that is not JSON is misuse in a commit and in changeDue, which store no part", async () => {
       await using at = await open();
       const deep = Array.from({ length: 100 }).reduce<unknown>((inner) => [inner], 1);
       const impure = [{ n: Number.NaN }, { n: Number.POSITIVE_INFINITY }, new Date(0), -0, { a: undefined }, deep];
@@ -161,7 +161,7 @@ export function valueCases(open: OpenStore): void {
       expect(await at.store.dueRows(10, 10)).toEqual([]);
     });
 
-    test("[S15] NUL and lone surrogates are misuse in append and changeDue; others beside them succeed", async () => {
+    test("[S15] NUL and lone surrogates are misuse in append and changeDue; other calls beside them succeed", async () => {
       await using at = await open();
       for (const bad of UNCLEAN) {
         const good = at.store.append([entry()]);
@@ -177,7 +177,7 @@ export function valueCases(open: OpenStore): void {
       expect(await at.store.earliestDue()).toBeUndefined();
     });
 
-    test("[J12] an operator may allow less: as much is journaled, one byte more is refused, alone and in a commit", async () => {
+    test("[J162] with a lower payload limit, one byte more is refused, alone and in a commit", async () => {
       await using at = await open({ payloadBytesMax: 100 });
       const largest = "x".repeat(98);
       await append(at.store, entry({ data: largest }));
@@ -190,7 +190,7 @@ export function valueCases(open: OpenStore): void {
         await expect(open({ payloadBytesMax: wrong })).rejects.toMatchObject({ code: "STORE_MISUSE" });
     });
 
-    test("[J12] what is too large is left out if so asked, and the others are journaled in order; alone it is refused", async () => {
+    test("[J163] oversized messages are left out on request, and the others are journaled in order; alone they are refused", async () => {
       await using at = await open({ payloadBytesMax: 10 });
       const tooLarge = { kind: "rejected", class: "refused", reason: "too-large" };
       const [a, b, c, large] = [
@@ -236,7 +236,7 @@ export function valueCases(open: OpenStore): void {
       expect(await at.store.append([entry({ data: `${escaped}x` })])).toMatchObject(tooLarge);
     });
 
-    test("[S16] who only says that something was admitted is not believed", async () => {
+    test("[S168] a request that only claims to be admitted is checked and copied", async () => {
       await using at = await open();
       const given = { list: [1] };
       const forged = { ...commitBy("s", 1, { patches: [set("a", [], given)] }), admitted: true, isAdmitted: true };
@@ -245,7 +245,7 @@ export function valueCases(open: OpenStore): void {
       expect(await currentValue(at.store, "a")).toEqual({ list: [1] });
     });
 
-    test("[S16] changing what was given or got changes nothing stored", async () => {
+    test("[S16] changing passed or returned objects does not change stored data", async () => {
       await using at = await open();
       const given = { list: [1] };
       const appended = entry({ data: { list: [1] } });

@@ -2,7 +2,7 @@ import fc from "fast-check";
 import { expect, test } from "#test";
 import { CommitList } from "../../../src/store/commit-list.ts";
 
-test("[S7] commits are found by their number in whatever order they come and go", () => {
+test("[S7] commits are found by number in any order of additions and removals", () => {
   const step = fc.tuple(fc.constantFrom("add", "add next", "delete", "delete first"), fc.integer({ min: 1, max: 60 }));
   fc.assert(
     fc.property(fc.array(step, { maxLength: 300 }), (steps) => {

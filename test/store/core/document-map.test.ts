@@ -2,7 +2,7 @@ import fc from "fast-check";
 import { expect, test } from "#test";
 import { DocumentMap } from "../../../src/store/document-map.ts";
 
-test("[S2] documents are found by scope and id in whatever order they come, go and are asked for", () => {
+test("[S2] documents are found by scope and id in any order of additions, removals and lookups", () => {
   const scope = fc.constantFrom("", "space", "user/a");
   const id = fc.constantFrom("", "a", "b", "space");
   const step = fc.tuple(fc.constantFrom("add", "delete", "get", "get"), scope, id);

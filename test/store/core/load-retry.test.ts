@@ -40,8 +40,8 @@ function gaps(times: readonly number[]): number[] {
   return times.slice(1).map((time, i) => Math.round((time - (times[i] as number)) / 1_000));
 }
 
-describe("a load that fails", () => {
-  test("[S64] of a document that is held is made again, later each time, until it succeeds", async () => {
+describe("a failed load", () => {
+  test("[S212] a failed load of a held document is retried with growing delays until it succeeds", async () => {
     const { host, replica, put, loads, told } = await setup();
     loads.error = new StoreError("STORE_BUSY", "try later");
     replica.place(DOC).observers++;
@@ -59,7 +59,7 @@ describe("a load that fails", () => {
     replica.checkInvariants();
   });
 
-  test("[S64] begins with a short wait again after one that has succeeded", async () => {
+  test("[S212] the retry delay starts short again after a success", async () => {
     const { host, replica, put, loads } = await setup();
     await put(1);
     loads.error = new Error("the line is dead");
@@ -75,7 +75,7 @@ describe("a load that fails", () => {
     expect(gaps(loads.at)).toEqual([1, 2]);
   });
 
-  test("[S64] of a document that nobody holds waits for the next read", async () => {
+  test("[S64] a failed load of an unheld document waits for the next read", async () => {
     const { host, replica, put, loads } = await setup();
     await put(1);
     loads.error = new Error("the line is dead");
@@ -89,7 +89,7 @@ describe("a load that fails", () => {
     expect(await host.run(() => pullStored(replica, DOC))).toBe(1);
   });
 
-  test("[S64] [S70] is not made again after the end of the replica, nor of its store", async () => {
+  test("[S212] [S70] a failed load is not retried after the replica or its store has closed", async () => {
     for (const end of ["replica", "store"] as const) {
       const { host, replica, put, loads } = await setup();
       await put(1);
@@ -102,7 +102,7 @@ describe("a load that fails", () => {
     }
   });
 
-  test("[S64] for a damaged document lets the others of its request come, with few requests", async () => {
+  test("[S213] a load with one damaged document returns the others, with few requests", async () => {
     const { host, line, replica, put } = await setup();
     await put(1);
     const damage = new StoreError("STORE_CORRUPT", "stored bytes have changed");
@@ -125,7 +125,7 @@ describe("a load that fails", () => {
     expect(replica.peek(OTHER)).toBe(1);
   });
 
-  test("[S64] for documents that are all damaged asks twice for each at most", async () => {
+  test("[S213] a load of only damaged documents makes at most two requests for each", async () => {
     const { host, replica, loads } = await setup();
     loads.error = new StoreError("STORE_CORRUPT", "stored bytes have changed");
     for (let n = 0; n < 100; n++) replica.peek({ scope: "space", id: `${n}` });

@@ -10,7 +10,7 @@ const IDS = ["a", "a b", "a b 1", "stream:a", "event:a b 1", "a:b", " ", TIMED, 
 const SUBSCRIBERS = ["b", "b 1", "worker user.*", "1"];
 
 describe("names of receipts", () => {
-  test("[U14] no two invocations share a name", () => {
+  test("[U14] no two invocations share a receipt name", () => {
     const invocations: Invocation[] = IDS.flatMap((id) => [
       { kind: "command", id },
       { kind: "send", id },
@@ -25,7 +25,7 @@ describe("names of receipts", () => {
     }
   });
 
-  test("[U14] a name carries the time of its message's id, however long the id is", () => {
+  test("[U14] a receipt name contains the time of its message's id, for ids of any length", () => {
     const longId = `${TIMED}#${"1".repeat(200)}`;
     for (const id of [TIMED, longId]) {
       expect(madeAt(receiptOf({ kind: "command", id }).id)).toBe(MADE_AT_MS);

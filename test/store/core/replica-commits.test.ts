@@ -18,7 +18,7 @@ import { Gate } from "../faulty-store.ts";
 import { DOC, fate, OTHER, quiet, SPACE, setup } from "./replica-setup.ts";
 
 describe("committing", () => {
-  test("[S47] a commit is applied and told at once, path by path, with the values before and after", async () => {
+  test("[S47] [S202] a commit is applied and announced at once, path by path, with the values before and after", async () => {
     const { here } = await setup();
     await here.put(DOC, [], { a: 1, list: [1], gone: true });
     here.told();
@@ -46,7 +46,7 @@ describe("committing", () => {
     expect(here.told()).toEqual([]);
   });
 
-  test("[S48] what a listener commits is applied at once and told after the present change", async () => {
+  test("[S48] a commit of a listener is applied at once and announced after the current change", async () => {
     const { here } = await setup();
     await here.put(DOC, [], { a: 0, b: 0, c: 0 });
     const heard: string[] = [];
@@ -64,7 +64,7 @@ describe("committing", () => {
     expect(heard).toEqual(["a", "b", "c", "late c"]);
   });
 
-  test("[S48] [H20] what a listener throws, or is rejected with, goes to the host: everybody is told, and nobody's call ends by it", async () => {
+  test("[S203] [H20] errors and rejections of a listener go to the host; other listeners are called, and no call fails", async () => {
     const host = new ControlledHost();
     const disk = new MemoryDisk();
     const replica = await Replica.open({ store: memoryStore({ host, disk }), space: SPACE, host });
@@ -93,7 +93,7 @@ describe("committing", () => {
     replica.checkInvariants();
   });
 
-  test("[S49] commits stack without waiting, each on what the ones before it left", async () => {
+  test("[S49] commits stack without waiting, each on the results of earlier ones", async () => {
     const { here, there } = await setup();
     await here.put(DOC, [], { n: 0, m: 0 });
     const answers = here.hold("commit");
@@ -117,7 +117,7 @@ describe("committing", () => {
     expect(there.replica.peek(DOC)).toEqual({ n: 5, m: 1 });
   });
 
-  test("[S50] a rejected commit falls with all that stands on it, and nothing else", async () => {
+  test("[S50] a rejected commit is rolled back with the commits that depend on it, and no others", async () => {
     const classes: [RejectionClass, RejectionReason][] = [
       ["stale", "read-moved"],
       ["permanent", "document-exists"],
@@ -160,7 +160,7 @@ describe("committing", () => {
     }
   });
 
-  test("[S50] among many pending commits exactly those fall that stand on the rejected one", async () => {
+  test("[S50] among many pending commits exactly the dependants of the rejected one are rolled back", async () => {
     const paths = [[], ["a"], ["b"], ["c"], ["a", "x"], ["a", "y"], ["b", "x"], ["b", "y", "z"]];
     const whole = (n: number): Json => ({ a: { x: n, y: { z: n } }, b: { x: n, y: { z: n } }, c: n });
     const valueAt = (path: string[], n: number) => getAt(whole(n), path) as Json;
@@ -197,7 +197,7 @@ describe("committing", () => {
     );
   });
 
-  test("[S49] among many pending commits those that are over are no longer named", async () => {
+  test("[S49] a commit among many pending ones does not name those that are confirmed", async () => {
     const { here } = await setup();
     await here.put(DOC, [], { a: 0, b: 0 });
     const gates: Gate[] = [];
@@ -232,7 +232,7 @@ describe("committing", () => {
     expect(await next()).toEqual([]);
   });
 
-  test("[S49] whoever reads what many commits wrote stands on those of them that are still pending", async () => {
+  test("[S49] a read of values that many commits wrote depends on those still pending", async () => {
     const { here } = await setup();
     await here.put(DOC, [], { a: {} });
     const gates: Gate[] = [];
@@ -261,7 +261,7 @@ describe("committing", () => {
     ]);
   });
 
-  test("[S50] a revert tells the net change under what stays, and says whose it was", async () => {
+  test("[S50] a revert announces the net change beneath the remaining commits, with the identity of the rejected one", async () => {
     const { here } = await setup();
     await here.put(DOC, [], { a: { x: 0, y: 0 } });
     const commits = here.hold("commit", "arrives");
@@ -279,7 +279,7 @@ describe("committing", () => {
     expect(here.replica.peek(DOC)).toEqual({ a: { x: 0, y: 2 } });
   });
 
-  test("[S50] an open transaction that read what is taken back is stale", async () => {
+  test("[S205] an open transaction that read rolled-back values is stale", async () => {
     const { here } = await setup();
     await here.put(DOC, [], { a: 0, b: 0 });
     here.next("commit", { instead: rejected("stale", "read-moved", "planted") });
@@ -291,7 +291,7 @@ describe("committing", () => {
     expect(here.replica.peek(DOC)).toEqual({ a: 0, b: 0 });
   });
 
-  test("[S51] what a store throws becomes a rejection of the right class", async () => {
+  test("[S51] an error of the store becomes a rejection of the right class", async () => {
     const thrown: [Error, string][] = [
       [new StoreError("STORE_MISUSE", "names"), "refused protocol"],
       [new StoreError("STORE_STOPPED", "disk"), "failed store-stopped"],
@@ -306,7 +306,7 @@ describe("committing", () => {
     }
   });
 
-  test("[S51] a commit that landed without an answer is not written over unseen", async () => {
+  test("[S204] a commit that landed without an answer is not overwritten unseen", async () => {
     const { here } = await setup();
     await here.put(DOC, [], { n: 1 });
     const feed = here.hold("changesSince", "arrives");
@@ -329,7 +329,7 @@ describe("committing", () => {
     expect(here.replica.peek(DOC)).toEqual({ n: 3 });
   });
 
-  test("[S51] what stands on a pending commit of the session before falls, since it cannot say so", async () => {
+  test("[S204] a commit that depends on a pending commit of the old session is rolled back", async () => {
     const { here } = await setup();
     await here.put(DOC, [], { a: 0, b: 0 });
     here.next("commit", { loseAnswer: true });
@@ -347,7 +347,7 @@ describe("committing", () => {
     expect(fate(await free.outcome)).toBe("committed");
   });
 
-  test("[S53] a commit that is sent twice lands once and is answered as the first time", async () => {
+  test("[S53] a commit that is sent twice lands once and gets the first answer", async () => {
     const { here } = await setup();
     await here.put(DOC, [], []);
     here.next("commit", { sendTwice: true });
@@ -359,7 +359,7 @@ describe("committing", () => {
     expect(here.replica.peek(DOC)).toEqual(["x"]);
   });
 
-  test("[S53] the digest tells payloads apart", async () => {
+  test("[S53] different payloads have different digests", async () => {
     const payloads: unknown[] = [1, "1", [1], { a: 1 }, { a: "" }, { b: 1 }, "", [], {}, null, false, [[]], [[], []]];
     payloads.push([""], ["a", "b"], ["ab"], 1.5, 2 ** 40, [1, 2], [12]);
     const digests = new Set<string>();
@@ -374,7 +374,7 @@ describe("committing", () => {
 });
 
 describe("commits without writes", () => {
-  test("[S59] a commit with nothing but a precondition reaches the backend", async () => {
+  test("[S59] a commit with only a precondition reaches the backend", async () => {
     const { here } = await setup();
     await here.put(DOC, [], 1);
     const absent = async (id: string) => {
@@ -387,7 +387,7 @@ describe("commits without writes", () => {
     expect(here.arrived.length).toBe(3);
   });
 
-  test("[S59] originCommitted holds while the origin's commit was made, and never otherwise", async () => {
+  test("[S59] originCommitted holds only if the origin's commit was made", async () => {
     const { here } = await setup();
     const launch = async (origin: { session: string; localSequence: number }) => {
       const transaction = here.replica.transaction();
@@ -405,7 +405,7 @@ describe("commits without writes", () => {
     expect(here.replica.peek({ scope: "space", id: "launched" })).toBe(made.localSequence);
   });
 
-  test("[S59] a commit that only wrote labels is confirmed in its place of the feed", async () => {
+  test("[S59] a commit with only labels is confirmed at its place in the feed", async () => {
     const { here, there } = await setup();
     const label = () => {
       const transaction = here.replica.transaction();
@@ -419,7 +419,7 @@ describe("commits without writes", () => {
     expect(here.replica.position).toBe(3);
   });
 
-  test("[S59] a transaction that only read is as good as what it read", async () => {
+  test("[S207] the outcome of a read-only transaction is that of the commits it read from", async () => {
     const { here } = await setup();
     await here.put(DOC, [], { a: 0 });
     const arrived = here.arrived.length;
@@ -444,7 +444,7 @@ describe("commits without writes", () => {
 });
 
 describe("the end", () => {
-  test("[S70] close waits for what is pending; afterwards nothing begins and nothing is told", async () => {
+  test("[S70] close waits for pending commits; afterwards no load begins and no change is announced", async () => {
     const { here, there } = await setup();
     await here.put(DOC, [], { a: 0 });
     const answers = here.hold("commit");
@@ -468,7 +468,7 @@ describe("the end", () => {
     await here.replica.close();
   });
 
-  test("[S70] with a grace, what has no answer falls as unknown, and what waits for the feed alone is committed", async () => {
+  test("[S223] with a grace, unanswered commits end as unknown, and those that wait only for the feed are committed", async () => {
     const { here, there } = await setup();
     const time = simulatedHost(1);
     await here.put(DOC, [], { a: 0, b: 0 });

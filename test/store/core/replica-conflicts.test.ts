@@ -69,12 +69,17 @@ const readThenWrite =
 const STALE = "stale read-moved";
 const CASES: readonly [string, Body, Body, string][] = [
   ["[S54] a value that was read and then written by another", readThenWrite(["a", "x"]), write(["a", "x"], 1), STALE],
-  ["[S54] a deep read and a write inside", readThenWrite(["a"]), write(["a", "x"], 1), STALE],
-  ["[S54] a read inside what is replaced", readThenWrite(["a", "x"]), write(["a"], { x: 5 }), STALE],
+  ["[S54] a deep read and a write below it", readThenWrite(["a"]), write(["a", "x"], 1), STALE],
+  ["[S54] a read below a replaced value", readThenWrite(["a", "x"]), write(["a"], { x: 5 }), STALE],
   ["[S54] a shallow read and a new key", readThenWrite(["a"], "shallow"), write(["a", "z"], 1), STALE],
-  ["[S54] a shallow read and a write two below", readThenWrite([], "shallow"), write(["a", "x"], 1), "committed"],
-  ["[S54] a read beside what is written", readThenWrite(["b"]), write(["a", "x"], 1), "committed"],
-  ["[S54] a read of what is not there, and its making", readThenWrite(["z"]), write(["z"], 1), STALE],
+  [
+    "[S54] a shallow read and a write two levels below",
+    readThenWrite([], "shallow"),
+    write(["a", "x"], 1),
+    "committed",
+  ],
+  ["[S54] a read beside a write", readThenWrite(["b"]), write(["a", "x"], 1), "committed"],
+  ["[S54] a read of an absent value and its creation", readThenWrite(["z"]), write(["z"], 1), STALE],
   ["[S55] two blind writes to one key", write(["b"], 1), write(["b"], 2), "committed"],
   ["[S55] blind writes to two keys of one container", write(["a", "x"], 1), write(["a", "y"], 1), "committed"],
   ["[S55] a blind write and the replacement of its document", write([], { z: 1 }), write(["a", "x"], 1), "committed"],
@@ -97,11 +102,11 @@ const CASES: readonly [string, Body, Body, string][] = [
     write(["list", "1", "k"], 9),
     "committed",
   ],
-  ["[S56] a splice that puts one for one", splice(0, 1, 1), write(["list", "1", "k"], 9), "committed"],
+  ["[S56] a splice that replaces one element by one", splice(0, 1, 1), write(["list", "1", "k"], 9), "committed"],
   ["[S56] a write inside an element, and a splice", write(["list", "1", "k"], 9), splice(0, 0, 1), STALE],
   ["[S56] two removals of one key", remove(["a", "x"]), remove(["a", "x"]), STALE],
   [
-    "[S56] a removal of what another makes",
+    "[S56] a removal of a key that another creates",
     (t) => [t.remove(DOC, ["z"]), t.write(DOC, ["c"], 1)],
     write(["z"], 1),
     STALE,
@@ -117,7 +122,7 @@ describe("transactions that overlap", () => {
     });
   }
 
-  test("[S54] a read through many own writes sees an old state, and is stale for it", async () => {
+  test("[S54] a read through many own writes sees an old state and is stale", async () => {
     const { here } = await setup();
     await here.put(DOC, [], { n: 1, ...Object.fromEntries(Array.from({ length: 12 }, (_, i) => [`k${i}`, 0])) });
     const open = here.replica.transaction();
@@ -128,7 +133,7 @@ describe("transactions that overlap", () => {
     expect(here.replica.peek(DOC, ["n"])).toBe(2);
   });
 
-  test("[S54] what is too far back to be told counts as moved", async () => {
+  test("[S206] a read that is too old to be checked counts as changed", async () => {
     const { here } = await setup({ changesKept: 2 * RECENT_WRITES_MAX });
     await here.put(DOC, [], { a: 0, n: 0 });
     const early = here.replica.transaction();
@@ -143,7 +148,7 @@ describe("transactions that overlap", () => {
     expect(fate(await late.commit().outcome)).toBe("committed");
   });
 
-  test("[S54] what was read in many places is claimed in all of them, each once", async () => {
+  test("[S54] reads in many places are all claimed, each once", async () => {
     const { here } = await setup();
     const keys = Array.from({ length: 40 }, (_, i) => `k${i}`);
     await here.put(DOC, [], Object.fromEntries(keys.map((key) => [key, 0])));
@@ -163,8 +168,8 @@ function claimsOf({ arrived }: Site, id: string): readonly ReadClaim[] {
   return arrived.at(-1)?.reads.filter((claim) => claim.id === id) ?? [];
 }
 
-describe("what is left out of a commit", () => {
-  test("[S41] a value that was taken for equal is not changed by whoever commits first", async () => {
+describe("writes left out of a commit", () => {
+  test("[S41] a value that was left out as equal is not changed by an earlier commit", async () => {
     const { here } = await setup();
     await here.put(DOC, [], { list: [0], map: { x: 0 }, n: 0 });
     here.write(DOC, ["list", "0"], 1);
@@ -177,7 +182,7 @@ describe("what is left out of a commit", () => {
     expect(here.replica.peek(DOC)).toEqual({ list: [1], map: { x: 1 }, n: 1 });
   });
 
-  test("[S57] replacing a wide document by one that differs in little sends the difference", async () => {
+  test("[S57] replacing a wide document by a similar one sends the difference", async () => {
     const { here, there } = await setup();
     const wide: { [key: string]: Json } = Object.fromEntries(
       Array.from({ length: 10_000 }, (_, i) => [`k${i}`, { n: i }]),
@@ -201,7 +206,7 @@ describe("what is left out of a commit", () => {
     expect(there.replica.peek(DOC)).toEqual(next);
   });
 
-  test("[S57] a wide array that grew or shrank sends a splice", async () => {
+  test("[S57] a wide array that grew or shrank is sent as a splice", async () => {
     const { here } = await setup();
     const items = Array.from({ length: 100 }, (_, i) => ({ i }));
     await here.put(DOC, [], items);
@@ -215,7 +220,7 @@ describe("what is left out of a commit", () => {
     expect(here.replica.peek(DOC)).toEqual([...items.slice(0, 10), ...items.slice(12)]);
   });
 
-  test("[S57] too many differences, or another kind of value, go whole and claim nothing", async () => {
+  test("[S57] too many differences, or another kind of value, are sent whole without a claim", async () => {
     const { here } = await setup();
     const wide = Object.fromEntries(Array.from({ length: 100 }, (_, i) => [`k${i}`, 0]));
     await here.put(DOC, [], wide);
@@ -230,7 +235,7 @@ describe("what is left out of a commit", () => {
     }
   });
 
-  test("[S58] a write that was left out still counts: whoever changed it meanwhile makes the commit stale", async () => {
+  test("[S58] a write left out as equal makes the commit stale if another session changes that value", async () => {
     const { here, there } = await setup();
     await here.put(DOC, [], { a: 5, b: 0 });
     await there.replica.load([DOC]);
@@ -245,7 +250,7 @@ describe("what is left out of a commit", () => {
     expect(here.replica.peek(DOC)).toEqual({ a: 7, b: 0 });
   });
 
-  test("[S58] what a commit itself has put is not claimed", async () => {
+  test("[S58] a value that the commit itself wrote is not claimed", async () => {
     const { here } = await setup();
     await here.put(DOC, [], { a: 1 });
     const transaction = here.replica.transaction();

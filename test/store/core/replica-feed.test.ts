@@ -5,8 +5,8 @@ import type { Share } from "../../../src/store/replica.ts";
 import type { ReplicaDocument } from "../../../src/store/replica-document.ts";
 import { DOC, fate, OTHER, quiet, type Site, setup } from "./replica-setup.ts";
 
-describe("what others commit", () => {
-  test("[S67] arrives as its net change, by itself, with its session", async () => {
+describe("foreign commits", () => {
+  test("[S67] a foreign commit arrives without a request as its net change, with its session", async () => {
     const { here, there } = await setup();
     await here.put(DOC, [], { a: 1, list: [1] });
     here.told();
@@ -28,7 +28,7 @@ describe("what others commit", () => {
     expect(here.replica.position).toBe(2);
   });
 
-  test("[S67] goes beneath what is pending: beside it at once, under it unseen", async () => {
+  test("[S67] a foreign commit is visible at once beside pending writes, and not under them", async () => {
     const { here, there } = await setup();
     await here.put(DOC, [], { a: 0, b: 0, c: { x: 0 } });
     await there.replica.load([DOC]);
@@ -48,7 +48,7 @@ describe("what others commit", () => {
     expect(there.replica.peek(DOC)).toEqual({ a: "mine", b: "theirs", c: { mine: true } });
   });
 
-  test("[S67] a document that is held and not here is loaded when others write it, and told; one that nobody holds is not", async () => {
+  test("[S217] a held document that is not loaded is loaded when another session writes it; an unheld one is not", async () => {
     const { here, there } = await setup();
     await there.put(DOC, [], { a: 1 });
     await there.put(OTHER, [], { a: 1 });
@@ -62,7 +62,7 @@ describe("what others commit", () => {
     here.replica.checkInvariants();
   });
 
-  test("[S67] what no longer fits over it shows nothing, and is rejected", async () => {
+  test("[S216] a pending write that no longer fits has no effect, and is rejected", async () => {
     const { here, there } = await setup();
     await here.put(DOC, [], { a: { x: 0 }, b: 0 });
     await there.replica.load([DOC]);
@@ -78,7 +78,7 @@ describe("what others commit", () => {
     expect(here.told()).toEqual([]);
   });
 
-  test("[S52] an own commit whose answer overtakes others' waits until they are here", async () => {
+  test("[S52] an own commit whose answer overtakes foreign commits waits for them", async () => {
     const { here, there } = await setup();
     await here.put(DOC, [], { a: 0, b: 0 });
     await there.replica.load([DOC]);
@@ -104,7 +104,7 @@ describe("what others commit", () => {
     ]);
   });
 
-  test("[S52] a feed that cannot be read does not keep the answer of a durable commit", async () => {
+  test("[S52] an unreadable feed does not delay the answer of a durable commit", async () => {
     const { here, there } = await setup();
     await here.put(DOC, [], { a: 0, b: 0 });
     await there.replica.load([DOC]);
@@ -119,7 +119,7 @@ describe("what others commit", () => {
     expect(here.replica.pendingCommits).toBe(0);
   });
 
-  test("[S68] whoever is too far behind for the feed loads anew what is here, and goes on", async () => {
+  test("[S68] a replica behind the feed's horizon reloads its documents and continues", async () => {
     const { here, there } = await setup({ changesKept: 3 });
     await here.put(DOC, [], { n: 0 });
     await here.put(OTHER, [], 0);
@@ -138,7 +138,7 @@ describe("what others commit", () => {
     expect(here.replica.peek(OTHER)).toBe(1);
   });
 
-  test("[S68] behind the feed's horizon a document that is held and not here is loaded too", async () => {
+  test("[S68] behind the feed's horizon a held document that is not loaded is loaded too", async () => {
     const { here, there } = await setup({ changesKept: 3 });
     await there.put(DOC, [], { n: 0 });
     here.replica.place(DOC).observers++;
@@ -151,7 +151,7 @@ describe("what others commit", () => {
     here.replica.checkInvariants();
   });
 
-  test("[S68] a load that a reload has overtaken is made again", async () => {
+  test("[S218] a load overtaken by a reload is repeated", async () => {
     const { here, there } = await setup({ changesKept: 3 });
     await here.put(OTHER, [], 0);
     await there.put(DOC, [], { n: 0 });
@@ -169,7 +169,7 @@ describe("what others commit", () => {
     expect(here.replica.peek(DOC)).toEqual({ n: 10 });
   });
 
-  test("[S68] a document that arrives during a reload, and is older than it, is loaded again", async () => {
+  test("[S218] a document that arrives during a reload and is older is loaded again", async () => {
     const { here, there } = await setup({ changesKept: 3 });
     await here.put(OTHER, [], 0);
     await there.put(DOC, [], { n: 0 });
@@ -193,7 +193,7 @@ describe("what others commit", () => {
     here.replica.checkInvariants();
   });
 
-  test("[S68] a gap that own commits have closed meanwhile is none", async () => {
+  test("[S68] a gap that own commits have closed meanwhile causes no reload", async () => {
     const { here } = await setup({ changesKept: 2 });
     await here.put(DOC, [], { n: 0 });
     const feed = here.hold("changesSince", "arrives");
@@ -209,7 +209,7 @@ describe("what others commit", () => {
     here.replica.checkInvariants();
   });
 
-  test("[S69] a reader in one replica and a writer in another meet without anybody asking", async () => {
+  test("[S69] a reader in one replica gets the write of another without a request", async () => {
     const { here, there } = await setup();
     await here.put(DOC, [], { n: 0 });
     const seen: unknown[] = [];
@@ -219,7 +219,7 @@ describe("what others commit", () => {
     expect(there.replica.pendingCommits).toBe(0);
   });
 
-  test("[S69] an own commit that was answered while the feed could not be read is told of once", async () => {
+  test("[S220] an own commit answered while the feed was unreadable is announced once", async () => {
     const { here, there } = await setup();
     const { plan } = here.line;
     here.line.plan = (call) =>
@@ -251,7 +251,7 @@ describe("changes made in place", () => {
     ],
   ];
   for (const [occasion, happen, kind] of OCCASIONS) {
-    test(`[S73] become one commit, sealed before ${occasion}`, async () => {
+    test(`[S73] changes made in place become one commit, sealed before ${occasion}`, async () => {
       const { here, there } = await setup();
       await here.put(DOC, [], { a: 0, b: 0 });
       await there.put(OTHER, [], 1);
@@ -285,7 +285,7 @@ describe("changes made in place", () => {
     });
   }
 
-  test("[S73] stand on what was read and written over", async () => {
+  test("[S73] a commit of changes made in place depends on the values read and written over", async () => {
     const { here } = await setup();
     await here.put(DOC, [], { a: 0, b: 0, c: 0 });
     const answers = here.hold("commit");

@@ -3,8 +3,8 @@ import { DOC, OTHER, quiet, setup } from "./replica-setup.ts";
 
 const doc = (n: number) => ({ scope: "space", id: `doc ${n}` });
 
-describe("a document that is held and not here", () => {
-  test("[S66] is not made by that, and stays once it is here, until as many have let go", async () => {
+describe("a document that is held and not loaded", () => {
+  test("[S215] holding an unloaded document does not create it; once loaded it stays until all have released it", async () => {
     const { here, there } = await setup({ residentDocumentsMax: 5 });
     await there.put(DOC, [], 1);
     const crowd = async () => {
@@ -27,7 +27,7 @@ describe("a document that is held and not here", () => {
     expect(here.replica.find(DOC)).toBe(undefined);
   });
 
-  test("[S66] that is here already is given, and held like any other", async () => {
+  test("[S215] holding a loaded document returns it and keeps it", async () => {
     const { here } = await setup();
     await here.put(DOC, [], 1);
     const document = here.replica.find(DOC);
@@ -37,7 +37,7 @@ describe("a document that is held and not here", () => {
     expect(document?.observers).toBe(0);
   });
 
-  test("[S67] is loaded as soon as it is here if others have written it, and not before", async () => {
+  test("[S217] a held document is loaded when it is first used if another session has written it, and not before", async () => {
     const { here, there } = await setup();
     here.replica.hold(DOC);
     here.replica.hold(OTHER);
@@ -49,7 +49,7 @@ describe("a document that is held and not here", () => {
     expect(here.replica.find(DOC)?.value).toBe(1);
   });
 
-  test("[S67] is not loaded for what others wrote before it was held again", async () => {
+  test("[S217] a held document is not loaded for writes from before it was held again", async () => {
     const { here, there } = await setup();
     here.replica.hold(DOC);
     await there.put(DOC, [], 1);
@@ -59,7 +59,7 @@ describe("a document that is held and not here", () => {
     expect(here.replica.place(DOC).state).toBe("absent");
   });
 
-  test("[S68] may have been written behind the feed's horizon", async () => {
+  test("[S68] a held document may have been written behind the feed's horizon", async () => {
     const { here, there } = await setup({ changesKept: 3 });
     here.replica.hold(OTHER);
     const feed = here.hold("changesSince", "arrives");

@@ -22,7 +22,7 @@ function toldLabels(site: Site) {
 }
 
 describe("labels of a replica's documents", () => {
-  test("[S76] an own label write is there at once, is told, and stays when it is confirmed", async () => {
+  test("[S76] an own label write holds at once, is announced, and stays when it is confirmed", async () => {
     const { here } = await setup();
     await here.put(DOC, [], { a: 1 });
     here.told();
@@ -34,7 +34,7 @@ describe("labels of a replica's documents", () => {
     expect(toldLabels(here)).toEqual([]);
   });
 
-  test("[S76] a label write that is rejected is taken back, alone or with what it stands on", async () => {
+  test("[S76] a rejected label write is undone, alone or with the commit it depends on", async () => {
     const { here } = await setup();
     await here.put(DOC, [], 1);
     await label(here, [], ["kept"]).outcome;
@@ -52,7 +52,7 @@ describe("labels of a replica's documents", () => {
     expect(reverted?.[0]).toBe("revert");
   });
 
-  test("[S76] others' label writes arrive through the feed, beneath what is pending", async () => {
+  test("[S76] foreign label writes arrive through the feed, beneath the pending ones", async () => {
     const { here, there } = await setup();
     await here.put(DOC, [], { a: 1, b: 1 });
     await there.replica.load([DOC]);
@@ -72,7 +72,7 @@ describe("labels of a replica's documents", () => {
     expect([labelHere(here, ["a"]), labelHere(there, ["a"])]).toEqual([["mine"], ["mine"]]);
   });
 
-  test("[S76] labels come with a load, those included that were written while it was under way", async () => {
+  test("[S221] labels arrive with a load, including those written meanwhile", async () => {
     const { here, there } = await setup();
     await here.put(DOC, [], 1);
     await label(here, [], ["old"]).outcome;
@@ -93,7 +93,7 @@ describe("labels of a replica's documents", () => {
     ]);
   });
 
-  test("[S76] behind the feed's horizon labels are loaded anew", async () => {
+  test("[S221] behind the feed's horizon labels are loaded again", async () => {
     const { here, there } = await setup({ changesKept: 3 });
     await here.put(DOC, [], 1);
     await there.replica.load([DOC]);
@@ -107,7 +107,7 @@ describe("labels of a replica's documents", () => {
     expect(toldLabels(there).map(([kind]) => kind)).toEqual(["integrate"]);
   });
 
-  test("[S76] a label that is stored while an older load is on its way stays when that comes", async () => {
+  test("[S221] a label stored while an older load is under way stays when that load arrives", async () => {
     const { here, there } = await setup();
     await there.put(DOC, [], { a: 1 });
     const loads = here.hold("load");
@@ -121,7 +121,7 @@ describe("labels of a replica's documents", () => {
     expect([labelHere(here, ["a"]), here.replica.peek(DOC)]).toEqual([["mine", "theirs"], { a: 1 }]);
   });
 
-  test("[S76] labels of a document that is put while an older load is on its way are those of the load and what came since", async () => {
+  test("[S221] a document written during an older load gets the labels of the load and the later ones", async () => {
     const { here, there } = await setup();
     await there.put(DOC, [], { a: 1, b: 1 });
     await label(there, ["b"], ["old"]).outcome;
@@ -143,7 +143,7 @@ describe("labels of a replica's documents", () => {
     here.replica.checkInvariants();
   });
 
-  test("[S76] what others write to a document that was put unseen is told after its labels", async () => {
+  test("[S222] foreign writes to a document created unread are announced after its labels", async () => {
     const { here, there, open } = await setup();
     await there.put(DOC, [], { a: 1 });
     await label(there, [], ["secret"]).outcome;
@@ -161,7 +161,7 @@ describe("labels of a replica's documents", () => {
     }
   });
 
-  test("[S62] [S76] where nothing is labelled, what was put unseen is never loaded", async () => {
+  test("[S62] [S222] in a store without labels a document created unread is never loaded", async () => {
     const { here, there } = await setup();
     const loads: unknown[] = [];
     const { plan } = here.line;

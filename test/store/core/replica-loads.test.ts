@@ -10,8 +10,8 @@ function doc(i: number): DocumentRef {
   return { scope: "space", id: `d${i}` };
 }
 
-describe("documents that are not here", () => {
-  test("[S60] read as nothing, begin to load, and arrive as a change", async () => {
+describe("documents that are not loaded", () => {
+  test("[S60] a document that is not loaded reads as absent, starts to load, and arrives as a change", async () => {
     const { here, there } = await setup();
     await there.put(DOC, [], { a: 1 });
     const transaction = here.replica.transaction();
@@ -24,7 +24,7 @@ describe("documents that are not here", () => {
     expect(here.replica.peek(DOC)).toEqual({ a: 1 });
   });
 
-  test("[S60] one that does not exist arrives without a change, and is named", async () => {
+  test("[S60] a document that does not exist arrives without a change and is listed as unchanged", async () => {
     const { here } = await setup();
     expect(here.replica.peek(DOC)).toBe(undefined);
     await here.replica.loadsSettled();
@@ -32,7 +32,7 @@ describe("documents that are not here", () => {
     expect(here.replica.place(DOC).state).toBe("loaded");
   });
 
-  test("[S60] what others commit while it loads is neither lost nor applied twice", async () => {
+  test("[S210] foreign commits during a load are neither lost nor applied twice", async () => {
     for (const held of ["arrives", "answered"] as const) {
       const { here, there } = await setup();
       await there.put(DOC, [], []);
@@ -51,7 +51,7 @@ describe("documents that are not here", () => {
     }
   });
 
-  test("[S61] a commit that took it for absent is stale if it exists, and good if it does not", async () => {
+  test("[S61] a commit that read an unloaded document as absent is stale if it exists, and valid if it does not", async () => {
     const { here, there } = await setup();
     await there.put(DOC, [], { a: 1 });
     const create = (ref: DocumentRef) => {
@@ -78,7 +78,7 @@ describe("documents that are not here", () => {
     expect(here.arrived.length).toBe(arrived);
   });
 
-  test("[S61] one that was loaded ahead of the feed is read as of its load", async () => {
+  test("[S61] a document loaded ahead of the feed is read as of its load", async () => {
     const { here, there } = await setup();
     const feed = here.hold("changesSince", "arrives");
     await there.put(DOC, [], { n: 1 });
@@ -93,7 +93,7 @@ describe("documents that are not here", () => {
     expect(here.replica.peek(DOC)).toEqual({ n: 2 });
   });
 
-  test("[S62] one that is replaced whole needs no load, before or after", async () => {
+  test("[S62] a document that is replaced whole needs no load, before or after", async () => {
     const { here, there } = await setup();
     await there.put(DOC, [], { old: true });
     expect(fate(await here.write(DOC, [], { n: 0 }).outcome)).toBe("committed");
@@ -107,7 +107,7 @@ describe("documents that are not here", () => {
     expect(here.replica.peek(DOC)).toEqual({ n: 2 });
   });
 
-  test("[S62] what stands on such a replacement while it is pending is good with it", async () => {
+  test("[S62] a commit that depends on a pending whole replacement is confirmed with it", async () => {
     const { here, there } = await setup();
     await there.put(DOC, [], { old: true });
     await quiet();
@@ -124,7 +124,7 @@ describe("documents that are not here", () => {
     expect(here.replica.peek(DOC)).toEqual({ n: 1 });
   });
 
-  test("[S62] if such a replacement is rejected, what was there comes with the load", async () => {
+  test("[S62] if a whole replacement is rejected, the load brings the stored value", async () => {
     const { here, there } = await setup();
     await there.put(DOC, [], { old: true });
     here.next("commit", { instead: rejected("failed", "store-full", "planted") });
@@ -138,7 +138,7 @@ describe("documents that are not here", () => {
     expect(told.at(-1)?.[3]).toEqual({ old: true });
   });
 
-  test("[S63] reads of one turn are one load, and a caller can tell that one began", async () => {
+  test("[S63] reads of one turn are one load, and a caller can detect that one began", async () => {
     const { here } = await setup();
     let loads = 0;
     here.line.plan = ({ method }) => {
@@ -156,7 +156,7 @@ describe("documents that are not here", () => {
     await here.replica.loadsSettled();
   });
 
-  test("[S63] loadsSettled waits for the loads that a load leads to", async () => {
+  test("[S211] loadsSettled waits for the loads that a load leads to", async () => {
     const { here, there } = await setup();
     await there.put(DOC, [], { next: OTHER.id });
     await there.put(OTHER, [], { end: true });
@@ -168,7 +168,7 @@ describe("documents that are not here", () => {
     expect(here.replica.peek(OTHER)).toEqual({ end: true });
   });
 
-  test("[S64] a load that fails is told to who waits for it, and tried again by the next read", async () => {
+  test("[S64] a failed load rejects for its waiter and is retried by the next read", async () => {
     const { here, there } = await setup();
     await there.put(DOC, [], 1);
     here.next("load", { instead: new Error("the line is dead") });
@@ -179,7 +179,7 @@ describe("documents that are not here", () => {
     expect(here.replica.place(DOC).loadError).toBe(undefined);
   });
 
-  test("[S65] a load that shows a commit which still waits for the feed does not apply it twice", async () => {
+  test("[S65] a load that includes a commit which still waits for the feed does not apply it twice", async () => {
     const { here, there } = await setup();
     await there.put(OTHER, [], 1);
     await quiet();
@@ -206,7 +206,7 @@ describe("documents that are not here", () => {
 });
 
 describe("memory", () => {
-  test("[S66] beyond the bound documents that nobody holds are dropped, and load again when read", async () => {
+  test("[S66] beyond the limit unheld documents are dropped, and load again when read", async () => {
     const { here, there } = await setup({ residentDocumentsMax: 20 });
     for (let i = 0; i < 60; i++) await there.put(doc(i), [], i);
     const release = here.replica.observe(doc(0));
@@ -227,7 +227,7 @@ describe("memory", () => {
     expect(here.replica.peek(doc(0))).toBe(0);
   });
 
-  test("[S66] what is pending, loading or met by an open transaction stays", async () => {
+  test("[S214] pending, loading and used documents are not dropped", async () => {
     const { here, there } = await setup({ residentDocumentsMax: 5 });
     for (let i = 0; i < 40; i++) await there.put(doc(i), [], i);
     const commits = here.hold("commit", "arrives");
@@ -249,7 +249,7 @@ describe("memory", () => {
     expect(here.replica.find(doc(1))).toBe(undefined);
   });
 
-  test("[S66] whoever waits for more documents than are kept gets them, each with its value", async () => {
+  test("[S66] a load of more documents than fit in memory returns each with its value", async () => {
     const { here, there } = await setup({ residentDocumentsMax: 2 });
     const refs = Array.from({ length: 12 }, (_, i) => doc(i));
     for (const [i, ref] of refs.entries()) await there.put(ref, [], i);
@@ -260,7 +260,7 @@ describe("memory", () => {
     expect(here.replica.residentDocuments).toBeLessThanOrEqual(3);
   });
 
-  test("[S66] the own work that was dropped is not taken for absent", async () => {
+  test("[S215] a dropped document that was written here does not count as absent", async () => {
     const { here } = await setup({ residentDocumentsMax: 4 });
     await here.put(DOC, [], { n: 1 });
     for (let i = 0; i < 20; i++) await here.replica.load([doc(i)]);

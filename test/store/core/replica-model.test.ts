@@ -39,7 +39,7 @@ describe("random histories of replicas", () => {
     expect(lost).toBe(0);
   });
 
-  test("[S75] [S68] the same behind a short feed, with documents that cannot be read for a while", async () => {
+  test("[S75] [S68] replicas converge behind a short feed and with temporarily unreadable documents", async () => {
     const totals = await totalsOf(DAMAGED_SEEDS, true);
     for (const count of Object.values(totals)) expect(count).toBeGreaterThan(DAMAGED_SEEDS.length / 2);
   });

@@ -16,7 +16,7 @@ function leave({ replica }: Site, value: Json, id = RECEIPT.id) {
 }
 
 describe("receipts", () => {
-  test("[S77] a receipt goes to the store with its commit, must be absent there, and is no document of the replica", async () => {
+  test("[S77] a receipt goes to the store with its commit, must be absent, and is no document in memory", async () => {
     const { here, there } = await setup();
     expect(fate(await leave(here, { by: "here" }).outcome)).toBe("committed");
     expect(here.told()).toEqual([["commit", "doc", undefined, { by: "here" }]]);
@@ -29,7 +29,7 @@ describe("receipts", () => {
     expect(there.replica.peek(DOC)).toEqual({ by: "here" });
   });
 
-  test("[S77] a commit of nothing but a receipt reaches the store, once", async () => {
+  test("[S77] a commit with only a receipt reaches the store once", async () => {
     const { here } = await setup();
     const only = () => {
       const transaction = here.replica.transaction();
@@ -39,7 +39,7 @@ describe("receipts", () => {
     expect([fate(await only()), fate(await only())]).toEqual(["committed", "permanent document-exists"]);
   });
 
-  test("[S77] whoever asks for a receipt while its commit is pending gets it, and his commit stands on that", async () => {
+  test("[S208] a read of a receipt while its commit is pending gets it and depends on that commit", async () => {
     const { here } = await setup();
     const gate = here.hold("commit");
     const first = leave(here, 1);
@@ -56,7 +56,7 @@ describe("receipts", () => {
     here.replica.checkInvariants();
   });
 
-  test("[S77] a receipt that somebody has asked for falls with its commit, and he is told", async () => {
+  test("[S208] a requested receipt is rolled back with its commit, and that is announced", async () => {
     const { here } = await setup();
     const gate = here.hold("commit");
     here.next("commit", { instead: rejected("stale", "read-moved", "moved") });
@@ -71,7 +71,7 @@ describe("receipts", () => {
     here.replica.checkInvariants();
   });
 
-  test("[S77] whoever knows that there is no receipt yet hears of it, and what he had read of it is stale", async () => {
+  test("[S77] an observer of an absent receipt is notified of it, and its earlier read is stale", async () => {
     const { here } = await setup();
     await here.replica.load([RECEIPT, DOC]);
     const reader = here.replica.transaction();
@@ -84,7 +84,7 @@ describe("receipts", () => {
     here.replica.checkInvariants();
   });
 
-  test("[S77] a read of a receipt that was left and is not here is stale", async () => {
+  test("[S77] a read of a receipt that is not in memory is stale", async () => {
     const { here } = await setup();
     await leave(here, 1).outcome;
     const gate = here.hold("load");
@@ -95,7 +95,7 @@ describe("receipts", () => {
     gate.open();
   });
 
-  test("[S77] what the store has of a receipt is not what a commit would leave that is pending here", async () => {
+  test("[S209] the stored receipt is not the one of a pending commit", async () => {
     const { here, there } = await setup();
     await leave(there, "first").outcome;
     const gate = here.hold("commit");

@@ -43,7 +43,7 @@ async function fallBehind({ line, host, put }: Behind, writes: () => Promise<voi
 }
 
 describe("a reload behind the feed's horizon", () => {
-  test("[S65] [S68] shows own commits that were answered and wait for the feed once, and those on their way upon them", async () => {
+  test("[S65] [S68] a reload shows own answered commits that wait for the feed once, and pending ones on top", async () => {
     const { here, there } = await setup({ changesKept: 3 });
     await here.put(DOC, [], { n: 0 });
     await here.put(OTHER, [], ["a"]);
@@ -72,7 +72,7 @@ describe("a reload behind the feed's horizon", () => {
     expect(there.replica.peek(OTHER)).toEqual(["a", "answered"]);
   });
 
-  test("[S68] [S62] shows what others have put over an own put that was answered and waits for the feed", async () => {
+  test("[S68] [S62] a reload shows a foreign write over an own answered one that waits for the feed", async () => {
     const { here, there } = await setup({ changesKept: 3 });
     const feed = here.hold("changesSince", "arrives");
     await there.put(OTHER, [], 0);
@@ -88,7 +88,7 @@ describe("a reload behind the feed's horizon", () => {
     expect(here.replica.peek(DOC)).toBe("theirs");
   });
 
-  test("[S68] asks for a bounded number of documents at a time", async () => {
+  test("[S68] a reload requests a bounded number of documents at a time", async () => {
     const setup = await setupBehind();
     const { host, line, here, put } = setup;
     const refs = Array.from({ length: 2 * RELOAD_BATCH_DOCUMENTS + 1 }, (_, n) => ({ scope: "space", id: `${n}` }));
@@ -106,7 +106,7 @@ describe("a reload behind the feed's horizon", () => {
     expect(refs.every((ref) => here.place(ref).loadedAt === here.position)).toBe(true);
   });
 
-  test("[S68] [S64] leaves out a document that is damaged: the rest comes, and it is told once and tried again ever later", async () => {
+  test("[S219] [S212] a reload skips a damaged document, reports it once and retries it with growing delays", async () => {
     const setup = await setupBehind();
     const { host, line, here, put, troubles } = setup;
     await put(DOC, "old");
@@ -145,7 +145,7 @@ describe("a reload behind the feed's horizon", () => {
     expect(told.at(-1)).toEqual(["pull", DOC.id, "new"]);
   });
 
-  test("[S68] [S61] lets no commit pass that took a damaged document for absent", async () => {
+  test("[S219] [S61] after a reload no commit passes that read a damaged document as absent", async () => {
     const setup = await setupBehind();
     const { host, line, here, put } = setup;
     await put(DOC, { n: 1 });
@@ -165,7 +165,7 @@ describe("a reload behind the feed's horizon", () => {
     expect(here.peek(OTHER)).toBe(undefined);
   });
 
-  test("[S68] [S61] keeps what is on its way into a document that is damaged, and takes it for no knowledge of that", async () => {
+  test("[S219] [S61] pending writes to a damaged document stay and do not count as knowledge of it", async () => {
     const setup = await setupBehind();
     const { host, line, here, put } = setup;
     await put(DOC, { n: 1 });
@@ -197,7 +197,7 @@ describe("a reload behind the feed's horizon", () => {
     expect(here.peek(DOC)).toEqual({ n: 1, own: true });
   });
 
-  test("[S68] [S60] does not put what it has asked for earlier in place of what somebody has loaded since", async () => {
+  test("[S68] [S60] a reload does not replace a document that was loaded later", async () => {
     const setup = await setupBehind();
     const { host, line, here, put } = setup;
     await put(DOC, "theirs");
@@ -223,7 +223,7 @@ describe("a reload behind the feed's horizon", () => {
     expect(here.peek(DOC)).toBe("own");
   });
 
-  test("[S68] [S60] a load that has not seen what was on its way into such a document does not lose it", async () => {
+  test("[S68] [S210] a load that lacks a pending write to a lost document does not lose that write", async () => {
     const setup = await setupBehind();
     const { host, line, here, put } = setup;
     await put(DOC, { n: 1 });
@@ -251,8 +251,8 @@ describe("a reload behind the feed's horizon", () => {
   });
 });
 
-describe("a feed that is damaged", () => {
-  test("[S69] is told of once, and looked at ever later until it can be read", async () => {
+describe("a damaged feed", () => {
+  test("[S220] a damaged feed is reported once and read with growing delays until it is readable", async () => {
     const { host, line, here, put, troubles } = await setupBehind();
     await put(DOC, "old");
     await host.run(() => here.load([DOC]));

@@ -21,7 +21,7 @@ async function lists(list: readonly object[]) {
 }
 
 describe("after a splice that moves elements", () => {
-  test("[S54] [S75] what is read below the array rests on the element that was there, not on another that is where it was", async () => {
+  test("[S54] [S75] a read below a spliced array depends on the element before the move, not on the one now at its index", async () => {
     const { there, change, stored } = await lists([{ n: 1 }, { n: 1 }]);
     await there.put(DOC, ["q", "1", "n"], 10);
     const moved = change((tx) => {
@@ -32,7 +32,7 @@ describe("after a splice that moves elements", () => {
     expect(await stored()).toEqual({ q: [{ n: 1 }, { n: 10 }] });
   });
 
-  test("[S54] nothing is committed that does not fit: the document can be loaded", async () => {
+  test("[S54] after a splice no commit is accepted that does not fit: the document can be loaded", async () => {
     const { there, change, stored } = await lists([{ o: {} }, { o: {} }]);
     await there.put(DOC, ["q", "1", "o"], 5);
     const moved = change((tx) => {
@@ -43,7 +43,7 @@ describe("after a splice that moves elements", () => {
     expect(await stored()).toEqual({ q: [{ o: {} }, { o: 5 }] });
   });
 
-  test("[S54] [S75] the same in a commit that stands on the splice of another", async () => {
+  test("[S54] [S75] a commit that depends on another's splice also tracks the moved element", async () => {
     const { there, change, stored } = await lists([{ n: 1 }, { n: 1 }]);
     await there.put(DOC, ["q", "1", "n"], 10);
     const first = change((tx) => tx.splice(DOC, ["q"], 0, 1, []));
@@ -52,7 +52,7 @@ describe("after a splice that moves elements", () => {
     expect(await stored()).toEqual({ q: [{ n: 1 }, { n: 10 }] });
   });
 
-  test("[S40] [S54] what the transaction has written and moved away does not cover what is there now", async () => {
+  test("[S40] [S54] a value that the transaction wrote and moved away does not hide the current one", async () => {
     const { here, there, feed } = await lists([{ n: 1 }, { n: 1 }]);
     const transaction = here.replica.transaction();
     transaction.write(DOC, ["q", "0"], { n: 5 });
@@ -65,7 +65,7 @@ describe("after a splice that moves elements", () => {
     expect(here.replica.peek(DOC)).toEqual({ q: [{ n: 1 }, { n: 10 }] });
   });
 
-  test("[S44] [S50] it leaves nothing behind where what it wrote into was replaced meanwhile", async () => {
+  test("[S44] [S50] a transaction leaves no trace if the container it wrote into was replaced meanwhile", async () => {
     const { here, there, feed } = await lists([{ o: {} }, { o: {} }]);
     const transaction = here.replica.transaction();
     transaction.splice(DOC, ["q"], 0, 1, []);
@@ -77,7 +77,7 @@ describe("after a splice that moves elements", () => {
     expect(here.replica.peek(DOC)).toEqual({ q: [{ o: {} }, { o: 5 }] });
   });
 
-  test("[S54] one at the end moves nothing: it stands beside a write to an element", async () => {
+  test("[S54] a splice at the end moves no element and does not conflict with a write to an element", async () => {
     const { there, change, stored, feed } = await lists([{ n: 1 }]);
     await there.put(DOC, ["q", "0", "n"], 10);
     const added = change((tx) => tx.splice(DOC, ["q"], 1, 0, [{ n: 2 }]));
@@ -87,11 +87,11 @@ describe("after a splice that moves elements", () => {
     expect(await stored()).toEqual({ q: [{ n: 10 }, { n: 2 }] });
   });
 
-  test("[S43] a hole among what is inserted is refused, with its place", async () => {
+  test("[S43] a hole among inserted elements is refused with its place", async () => {
     const { here } = await lists([]);
     const transaction = here.replica.transaction();
     expect(() => transaction.splice(DOC, ["q"], 0, 0, Object.assign(new Array(3), { 0: 1, 2: 2 }))).toThrow(
-      /space\/doc \/q\/1/,
+      /write doc \/q\/1/,
     );
     transaction.abort();
   });

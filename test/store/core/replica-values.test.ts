@@ -13,8 +13,8 @@ function wide(keys: number): { [key: string]: Json } {
   return Object.fromEntries(Array.from({ length: keys }, (_, i) => [`k${i}`, i]));
 }
 
-describe("what a transaction sends", () => {
-  test("[S16] stays as it was sent, wherever the caller goes on with his path", async () => {
+describe("requests of a transaction", () => {
+  test("[S16] a sent request does not change when the caller reuses its path", async () => {
     const { here, there } = await setup();
     await here.put(DOC, [], { a: 1, b: [2] });
     await there.replica.load([DOC]);
@@ -35,7 +35,7 @@ describe("what a transaction sends", () => {
     expect(there.replica.peek(DOC)).toEqual({ a: 5, b: [2, 3] });
   });
 
-  test("[S16] is frozen and stays as it was sent, whatever is written after it", async () => {
+  test("[S168] a sent request is frozen and does not change with later writes", async () => {
     const { here } = await setup();
     const sent: { readonly request: CommitRequest; readonly text: string }[] = [];
     here.line.plan = ({ request }) => {
@@ -72,7 +72,7 @@ function isDeeplyFrozen(operation: PathOperation): boolean {
 }
 
 describe("a transaction's own reads", () => {
-  test("[S40] see its own writes, whatever was written in whatever order", async () => {
+  test("[S40] a transaction's reads see its own writes, in any order of writing", async () => {
     const { here } = await setup();
     for (const ref of DOCUMENTS) await here.put(ref, [], { n: 0, m: { x: 0 }, list: [1, { k: 1 }, { k: 2 }] });
     const before = new Map(DOCUMENTS.map((ref) => [ref.id, here.replica.peek(ref) as Json]));
@@ -113,7 +113,7 @@ describe("a transaction's own reads", () => {
     expect(here.replica.peek(DOC)).toEqual({ a: { b: 1 } });
   });
 
-  test("[S40] an array that grows knows how long it is", async () => {
+  test("[S40] an array that grows in a transaction has its new length", async () => {
     const { here } = await setup();
     await here.put(DOC, [], { list: [0] });
     const transaction = here.replica.transaction();
@@ -124,7 +124,7 @@ describe("a transaction's own reads", () => {
     expect(here.replica.peek(DOC)).toEqual({ list: [0, 1, 2, 3, 4], made: [0, 1, 2] });
   });
 
-  test("[S40] a document it has made need not be loaded to be written into", async () => {
+  test("[S199] a document created by the transaction is written into without a load", async () => {
     const { here } = await setup();
     const transaction = here.replica.transaction();
     transaction.write(DOC, [], { list: [] });
@@ -154,7 +154,7 @@ describe("a transaction's own reads", () => {
 });
 
 describe("values", () => {
-  test("[S41] what is handed out is frozen all the way down and never changes", async () => {
+  test("[S41] a returned value is deeply frozen and never changes", async () => {
     const { here, there } = await setup();
     const given = { a: { b: [1, { c: 2 }] }, n: 0 };
     await here.put(DOC, [], given);
@@ -186,7 +186,7 @@ describe("values", () => {
     for (const value of handed) walk(value);
   });
 
-  test("[S42] an equal copy changes nothing and keeps the identity of what is there", async () => {
+  test("[S42] an equal copy causes no change and keeps the identity of the value", async () => {
     const { here, there } = await setup();
     await here.put(DOC, [], { a: { b: [1, 2] }, c: { d: 1 }, e: 1 });
     const before = here.replica.peek(DOC) as { [key: string]: Json };
@@ -206,7 +206,7 @@ describe("values", () => {
     expect(integrated["a"]).toBe(before["a"]);
   });
 
-  test("[S42] what a revert or a rebase leaves equal keeps its identity", async () => {
+  test("[S42] values left equal by a rollback or a rebase keep their identity", async () => {
     const { here, there } = await setup();
     await here.put(DOC, [], { list: [{ x: 1 }], mine: 0, theirs: 0 });
     const commits = here.hold("commit", "arrives");
@@ -231,7 +231,7 @@ describe("values", () => {
     ]);
   });
 
-  test("[S42] a reload keeps the identity of what it finds unchanged", async () => {
+  test("[S42] a reload keeps the identity of unchanged values", async () => {
     const { here, there } = await setup({ changesKept: 2 });
     await here.put(DOC, [], { a: { b: 1 }, n: 0 });
     const a = here.replica.peek(DOC, ["a"]);
@@ -243,7 +243,7 @@ describe("values", () => {
     expect(here.replica.peek(DOC, ["a"])).toBe(a);
   });
 
-  test("[S43] what is not pure JSON is refused, with the place where it is not", async () => {
+  test("[S43] a value that is not pure JSON is refused with its place", async () => {
     const { here } = await setup();
     await here.put(DOC, [], { a: 1 });
     using transaction = here.replica.transaction();
@@ -272,7 +272,20 @@ describe("values", () => {
     expect(transaction.read(DOC)).toEqual({ a: 1 });
   });
 
-  test("[S43] -0 is kept as 0, wherever it stands, and is no change of it", async () => {
+  test("[S200] an undefined field is left out, whether or not it had a value before", async () => {
+    const { here } = await setup();
+    await here.put(DOC, [], { a: undefined, b: { c: undefined } } as never);
+    expect(here.replica.peek(DOC)).toEqual({ b: {} });
+    expect(Object.keys(here.replica.peek(DOC) as object)).toEqual(["b"]);
+    await here.put(DOC, [], { a: 1, b: { c: 2, d: 3 } });
+    await here.put(DOC, [], { a: undefined, b: { c: undefined, d: 3 } } as never);
+    expect(Object.keys(here.replica.peek(DOC) as object)).toEqual(["b"]);
+    expect(here.replica.peek(DOC)).toEqual({ b: { d: 3 } });
+    using transaction = here.replica.transaction();
+    expect(refusal(() => transaction.write(DOC, ["b"], [undefined]))).toContain("got undefined");
+  });
+
+  test("[S201] -0 is stored as 0 at any place and is no change of 0", async () => {
     const { here } = await setup();
     await here.put(DOC, [], { fresh: { x: -0, list: [1, -0] }, n: -0 });
     const kept = here.replica.peek(DOC);
@@ -288,7 +301,7 @@ describe("values", () => {
     expect(here.replica.peek(DOC, ["fresh"])).toEqual({ ...wide, k7: 0 });
   });
 
-  test("[S43] what is not enumerable and symbols stay behind, in a narrow object and in a wide one", async () => {
+  test("[S200] symbols and non-enumerable fields are not copied, in narrow and wide objects", async () => {
     const { here } = await setup();
     const wide = Object.fromEntries(Array.from({ length: 100 }, (_, i) => [`k${i}`, i]));
     for (const value of [{ a: 1 }, wide]) {
@@ -302,7 +315,7 @@ describe("values", () => {
     }
   });
 
-  test("[S43] keys that an object gets while it is looked at stay behind", async () => {
+  test("[S43] keys that an object gains during the copy are not stored", async () => {
     const { here } = await setup();
     await here.put(DOC, [], { a: 1, gone: 2 });
     const given: { [key: string]: Json } = {};
@@ -315,7 +328,7 @@ describe("values", () => {
     expect(Object.keys(here.replica.peek(DOC) as object)).toEqual(["a"]);
   });
 
-  test("[S43] no document becomes deeper than values may be, however it is put together", async () => {
+  test("[S43] no document gets deeper than the limit, by any combination of writes", async () => {
     const { here } = await setup();
     await here.put(DOC, [], {});
     const transaction = here.replica.transaction();
@@ -326,7 +339,7 @@ describe("values", () => {
     expect(await transaction.commit().outcome).toMatchObject({ kind: "committed" });
   });
 
-  test("[S43] names that no store can hold are refused before anything is asked of one", async () => {
+  test("[S43] invalid names are refused before a call of the store", async () => {
     const { here } = await setup();
     using transaction = here.replica.transaction();
     for (const ref of [
@@ -339,7 +352,7 @@ describe("values", () => {
     expect(here.replica.loadGeneration).toBe(0);
   });
 
-  test("[S44] a transaction that is over refuses everything, and an aborted one leaves nothing", async () => {
+  test("[S44] a finished transaction refuses every call, and an aborted one has no effect", async () => {
     const { here } = await setup();
     await here.put(DOC, [], { a: 1 });
     here.told();
@@ -357,14 +370,14 @@ describe("values", () => {
     expect(here.told()).toEqual([]);
   });
 
-  test("[S45] a write needs a container around it, and says which is missing", async () => {
+  test("[S45] a write without a container is refused with the missing place", async () => {
     const { here } = await setup();
     await here.put(DOC, [], { a: 1, list: [1] });
     using transaction = here.replica.transaction();
     expect(refusal(() => transaction.write(DOC, ["a", "b"], 1))).toBe(
-      "STORE_MISUSE: cannot write space/doc /a/b: there is no container at space/doc /a; write that first",
+      "STORE_MISUSE: cannot write doc /a/b: there is no container at doc /a; write that first",
     );
-    expect(refusal(() => transaction.write(DOC, ["x", "y"], 1))).toContain("no container at space/doc /x");
+    expect(refusal(() => transaction.write(DOC, ["x", "y"], 1))).toContain("no container at doc /x");
     expect(refusal(() => transaction.write(DOC, ["list", "2"], 1))).toContain("the array takes the indexes 0 to 1");
     expect(refusal(() => transaction.write(DOC, ["list", "01"], 1))).toContain("the array takes the indexes 0 to 1");
     expect(refusal(() => transaction.remove(DOC, ["list", "0"]))).toContain("it is an array element; use splice");
@@ -374,7 +387,7 @@ describe("values", () => {
     expect(transaction.read(DOC)).toEqual({ a: 1, list: [1] });
   });
 
-  test("[S46] what changes nothing is no change, no notification and no commit", async () => {
+  test("[S46] a write without an effect causes no change, no notification and no commit", async () => {
     const { here } = await setup();
     await here.put(DOC, [], { a: { b: 1 }, list: [1, 2] });
     here.told();
@@ -394,7 +407,7 @@ describe("values", () => {
 });
 
 describe("a single write", () => {
-  test("[S46] is no change where it was taken back, or where somebody else has made it meanwhile", async () => {
+  test("[S46] a write is no change if it was undone, or if another commit has made it meanwhile", async () => {
     const { here } = await setup();
     await here.put(DOC, [], { a: 1 });
     const back = here.replica.transaction();
@@ -413,7 +426,7 @@ describe("a single write", () => {
 });
 
 describe("the cost of a write", () => {
-  test("[S71] a write into a wide document that nobody holds copies nothing of it", async () => {
+  test("[S71] a write into a wide document that no reader holds copies no container", async () => {
     const { here } = await setup();
     await here.put(DOC, [], { ...wide(3_000), side: { x: 1 } });
     // The load, or the write that made it, handed the whole out: one copy.

@@ -26,7 +26,7 @@ const BATCHES = 60;
 const ROUNDS = 200;
 
 describe("a long log", () => {
-  test("[S107] is copied by a thread, and stays short under a load that never rests", async () => {
+  test("[S107] [S193] a thread copies the log, which stays short under constant load", async () => {
     await using at = await setup();
     await fill(at.store, BATCHES);
     expect(at.threads).toHaveLength(1);
@@ -37,27 +37,27 @@ describe("a long log", () => {
     expect(existsSync(`${at.file.path}-wal`)).toBe(false);
   });
 
-  test("[S107] stays as short where one batch is longer than what is copied at once", async () => {
+  test("[S193] the log stays as short if one batch is longer than a copy", async () => {
     await using at = await setup({ checkpointPages: 10 });
     await fill(at.store, BATCHES);
     expect(at.logBytes()).toBeLessThan(logBytesMax(10));
   });
 
-  test("[S107] is copied between batches where no thread is wanted, and stays as short", async () => {
+  test("[S194] without a thread the log is copied between batches and stays as short", async () => {
     await using at = await setup({ checkpointThread: false });
     await fill(at.store, BATCHES);
     expect(at.threads).toHaveLength(0);
     expect(at.logBytes()).toBeLessThan(LOG_BYTES_MAX);
   });
 
-  test("[S107] needs no thread before it is long", async () => {
+  test("[S194] a store with a short log has no thread", async () => {
     await using at = await setup();
     await append(at.store, ...freshEntries(10));
     await at.store.close();
     expect(at.threads).toHaveLength(0);
   });
 
-  test("[S107] stays short when the thread has died, also in the middle of a copy", async () => {
+  test("[S194] the log stays short after the thread has died, also in the middle of a copy", async () => {
     await using at = await setup();
     while (at.threads.length === 0) await fill(at.store, 1);
     // A copy is under way, or asked for, while the thread starts.
@@ -68,7 +68,7 @@ describe("a long log", () => {
     expect(await at.store.verify()).toMatchObject({ ok: true, problems: [] });
   });
 
-  test("[S107] begins anew after each end of the log when the thread has died after the log was long", async () => {
+  test("[S194] the log restarts after each complete copy when the thread has died after the log was long", async () => {
     await using at = await setup();
     while (at.threads.length === 0) await fill(at.store, 1);
     // The thread takes time to start, so the log mostly reaches the length that ends it.
@@ -78,7 +78,7 @@ describe("a long log", () => {
     expect(at.logBytes()).toBeLessThan(LOG_BYTES_MAX);
   });
 
-  test("[S107] keeps what a reader still needs, and nobody waits for him", async () => {
+  test("[S193] the log keeps the pages that a reader needs, and no write waits for the reader", async () => {
     await using at = await setup();
     await fill(at.store, 1);
     {
@@ -96,7 +96,7 @@ describe("a long log", () => {
     expect(at.logBytes()).toBe(grown);
   });
 
-  test("[S108] of two processes that never rest begins anew", async () => {
+  test("[S108] the log of two processes that write constantly restarts", async () => {
     await using at = await setup();
     await using one = startProgram("filler", { path: at.file.path, rounds: ROUNDS });
     await using two = startProgram("filler", { path: at.file.path, rounds: ROUNDS });
@@ -111,7 +111,7 @@ describe("a long log", () => {
     expect(await at.store.verify()).toMatchObject({ ok: true, problems: [] });
   });
 
-  test("[S107] does not keep a process alive that has nothing more to do", async () => {
+  test("[S194] the copying thread does not keep an idle process alive", async () => {
     await using file = new StoreFile();
     const program = join(import.meta.dirname, "leaving-program.ts");
     // It neither closes the store nor exits by itself, so it comes to its end when nothing is left that it waits for.

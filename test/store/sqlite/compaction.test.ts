@@ -32,7 +32,7 @@ function noise(store: Store, count: number): Promise<unknown>[] {
 }
 
 describe("compaction", () => {
-  test("[S92] patches that outgrow their base become a snapshot; the value stays", async () => {
+  test("[S92] patches that outgrow their base become a snapshot, and the value stays", async () => {
     await using file = new StoreFile();
     const store = await file.open();
     await write(store, set("a", [], {}));
@@ -57,7 +57,7 @@ describe("compaction", () => {
     expect(perPatch).toBeLessThan(2 * 60);
   });
 
-  test("[S92] a whole new value is a base of its own and needs no snapshot", async () => {
+  test("[S92] a whole new value is a base and needs no snapshot", async () => {
     await using file = new StoreFile();
     const store = await file.open();
     const value = { text: "x".repeat(20_000) };
@@ -67,7 +67,7 @@ describe("compaction", () => {
     expect(await currentValue(store, "a")).toEqual({ ...value, n: "last" });
   });
 
-  test("[S92] a tombstone, a new value and operations in the middle all survive compaction", async () => {
+  test("[S92] a tombstone, a new value and operations in the middle survive compaction", async () => {
     await using file = new StoreFile();
     const store = await file.open({ tuning: { feedCommits: 10 } });
     await write(store, set("a", [], { list: [] }));
@@ -81,7 +81,7 @@ describe("compaction", () => {
     expect(await store.verify()).toMatchObject({ ok: true, problems: [] });
   });
 
-  test("[S92] what the feed has left behind is dropped, and everything still loads", async () => {
+  test("[S92] patches behind the feed are dropped, and all documents still load", async () => {
     await using file = new StoreFile();
     const store = await file.open({ tuning: { feedCommits: 100 } });
     await write(store, set("once", [], { never: "changed" }));
@@ -105,7 +105,7 @@ describe("compaction", () => {
     expect(await store.verify()).toMatchObject({ ok: true, problems: [] });
   });
 
-  test("[S92] a document replaced after the feed has left it behind leaves nothing of what it was", async () => {
+  test("[S92] a document replaced behind the feed leaves no part of its old value", async () => {
     await using file = new StoreFile();
     const store = await file.open({ tuning: { feedCommits: 10 } });
     await write(store, set("old", [], {}));
@@ -121,7 +121,7 @@ describe("compaction", () => {
     expect(await store.verify()).toMatchObject({ ok: true, problems: [] });
   });
 
-  test("[S92] commits are forgotten for the replay check only beyond the number to remember", async () => {
+  test("[S92] [S164] the commit log keeps exactly the number of commits for the replay check", async () => {
     await using file = new StoreFile();
     const store = await file.open({ tuning: { commitsRemembered: 100, feedCommits: 50 } });
     for (let n = 1; n <= 2_100; n++) await store.commit(commitBy("s", n));
@@ -130,7 +130,7 @@ describe("compaction", () => {
     for (let n = 2_001; n <= 2_100; n++) expect(committed(await store.commit(commitBy("s", n))).replayed).toBe(true);
   });
 
-  test("[S92] receipts that the feed has left behind need nothing but their own row", async () => {
+  test("[S192] receipts behind the feed need only their own row", async () => {
     await using file = new StoreFile();
     const store = await file.open({ tuning: { feedCommits: 10 } });
     const receipt = (n: number) => {
@@ -146,7 +146,7 @@ describe("compaction", () => {
     expect(await store.verify()).toMatchObject({ ok: true, documents: 501, problems: [] });
   });
 
-  test("[S92] a block that a document still needs a patch of keeps that patch and no other", async () => {
+  test("[S92] a block with one needed patch keeps that patch and drops the others", async () => {
     await using file = new StoreFile();
     const store = await file.open({ tuning: { feedCommits: 10 } });
     await write(store, set("old", [], { large: "x".repeat(1_000) }), set("older", [], {}));
@@ -177,7 +177,7 @@ describe("compaction", () => {
     expect(file.database().prepare("SELECT count(*) AS n FROM path_set").get()).toEqual({ n: 1 });
   });
 
-  test("[S95] path sets that no row names are gone", async () => {
+  test("[S95] unused path sets are removed", async () => {
     await using file = new StoreFile();
     const store = await file.open();
     const basis = (path: string) => [

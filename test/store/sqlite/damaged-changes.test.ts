@@ -22,7 +22,7 @@ async function opened(file: StoreFile, feedCommits: number) {
 }
 
 describe("blocks of changes", () => {
-  test("[S20] [S76] a commit that only labels stays in the feed where its block loses a change that lies before", async () => {
+  test("[S20] [S76] a commit with only labels stays in the feed when its block loses an earlier change", async () => {
     await using file = new StoreFile();
     const { commit, store } = await opened(file, 50);
     const all: Promise<unknown>[] = [];
@@ -42,7 +42,7 @@ describe("blocks of changes", () => {
     expect((await store.verify()).ok).toBe(true);
   });
 
-  test("[S20] [S87] a block that is missing is found by verify, and the feed does not pass over it", async () => {
+  test("[S20] [S87] verify finds a missing block, and the feed does not skip it", async () => {
     await using file = new StoreFile();
     const { commit, reopen } = await opened(file, 1_000);
     for (let i = 1; i < 10; i++) await commit({ patches: [set(`o${i}`, [], i)] });
@@ -54,7 +54,7 @@ describe("blocks of changes", () => {
     });
   });
 
-  test("[S64] [S88] a patch that does not fit is damage, and its document fails alone", async () => {
+  test("[S213] [S88] a patch that does not fit is damage, and its document fails alone", async () => {
     await using file = new StoreFile();
     const { commit, store } = await opened(file, 1_000);
     await commit({ patches: [set("other", [], 1)] });
@@ -67,7 +67,7 @@ describe("blocks of changes", () => {
     expect(replica.peek(other)).toBe(1);
   });
 
-  test("[S62] [S68] a damaged document can be put whole, or removed, also where the feed has left it behind", async () => {
+  test("[S62] [S219] a damaged document can be replaced whole or removed, also behind the feed", async () => {
     for (const operation of [
       { op: "set" as const, path: [], value: { a: 1 } },
       { op: "delete" as const, path: [] },

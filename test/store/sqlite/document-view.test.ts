@@ -35,7 +35,7 @@ describe("document_json", () => {
     expect(viewed(file)).toEqual(await loaded(store, ["small", "text", "gone", "a", "odd", "many"]));
   });
 
-  test("[S130] a document in several parts is read whole", async () => {
+  test("[S130] the view shows a document of several snapshot parts whole", async () => {
     await using file = new StoreFile();
     const store = await file.open();
     const long = `${"\u{1f600}é".repeat(100_000)}`;
@@ -53,7 +53,7 @@ describe("document_json", () => {
     expect(viewed(file).get("a")).toEqual(await currentValue(store, "a"));
   });
 
-  test("[S130] random histories of patches are read as the store has them", async () => {
+  test("[S130] the view shows random histories of patches as the store has them", async () => {
     const edit = fc.record({
       document: fc.nat(2),
       op: fc.constantFrom("set-root", "set-child", "set-grandchild", "delete-child", "delete-root", "splice"),
@@ -74,7 +74,7 @@ describe("document_json", () => {
     await fc.assert(property, { numRuns: 40 });
   });
 
-  test("[S132] the sqlite3 shell reads the view; keys that its version cannot name make a value NULL, and never a wrong one", async (context) => {
+  test("[S132] in the sqlite3 shell a value with keys that its version cannot name is NULL and never wrong", async (context) => {
     await using file = new StoreFile();
     const store = await file.open();
     await write(store, set("plain", [], { list: [1] }), set("odd", [], {}));

@@ -17,7 +17,7 @@ const ADR_COLUMNS = [
 const BY_HAND = "INSERT INTO event_journal (topic, source, payload, created_at) VALUES (?, ?, ?, ?)";
 
 describe("the journal as a table", () => {
-  test("[S84] it has the ADR's columns and indexes, and shows them to a plain connection", async () => {
+  test("[S84] the table has the ADR's columns and indexes, visible to a plain connection", async () => {
     await using file = new StoreFile();
     const store = await file.open();
     await append(store, entry({ data: { text: "hällo" }, correlation: "c" }));
@@ -40,7 +40,7 @@ describe("the journal as a table", () => {
     });
   });
 
-  test("[S84] [J28] counting by status is right at any moment", async () => {
+  test("[S84] [J28] counting rows by status is right at any moment", async () => {
     await using file = new StoreFile();
     const store = await file.open();
     const plain = file.database().prepare("SELECT status, count(*) AS n FROM event_journal GROUP BY status");
@@ -94,21 +94,26 @@ describe("the journal as a table", () => {
     ["no JSON", "email.received", '{"from":'],
     ["no topic", "not a topic!", "{}"],
     ["no payload that could be written again", "email.received", '"\\u0000"'],
-  ])("[S85] a row with %s is handed out without a message, says why, and stops nobody", async (_, topic, payload) => {
-    await using file = new StoreFile();
-    const store = await file.open();
-    file.database().prepare(BY_HAND).run(topic, "a person", payload, 1_700_000_000);
-    await append(store, entry());
-    const claims = await claimUnderNewLease(store, 10);
-    expect(claims.map(({ row }) => [row.id, row.message === undefined, typeof row.unreadable])).toEqual([
-      [1, true, "string"],
-      [2, false, "undefined"],
-    ]);
-    expect(await store.settle([settlement(claims[0]!, { kind: "failed", error: "unreadable" })])).toEqual(["settled"]);
-    expect((await rowOf(store, 1)).status).toBe("failed");
-  });
+  ])(
+    "[S187] a row with %s is handed out without a message, with a reason, and does not affect other rows",
+    async (_, topic, payload) => {
+      await using file = new StoreFile();
+      const store = await file.open();
+      file.database().prepare(BY_HAND).run(topic, "a person", payload, 1_700_000_000);
+      await append(store, entry());
+      const claims = await claimUnderNewLease(store, 10);
+      expect(claims.map(({ row }) => [row.id, row.message === undefined, typeof row.unreadable])).toEqual([
+        [1, true, "string"],
+        [2, false, "undefined"],
+      ]);
+      expect(await store.settle([settlement(claims[0]!, { kind: "failed", error: "unreadable" })])).toEqual([
+        "settled",
+      ]);
+      expect((await rowOf(store, 1)).status).toBe("failed");
+    },
+  );
 
-  test("[S85] a failed row set to pending by hand is claimable again", async () => {
+  test("[S186] a failed row set to pending by hand is claimable again", async () => {
     await using file = new StoreFile();
     const store = await file.open();
     await append(store, entry());
@@ -119,7 +124,7 @@ describe("the journal as a table", () => {
     expect([again?.row.id, again?.attempt]).toEqual([1, 2]);
   });
 
-  test("[S85] [J10] ids go on behind rows that a hand inserted and retention removed", async () => {
+  test("[S85] [J10] ids continue after rows that were inserted by hand and removed by retention", async () => {
     await using file = new StoreFile();
     const store = await file.open();
     file.database().prepare(BY_HAND).run("tick", "a person", "{}", 1);
@@ -129,7 +134,7 @@ describe("the journal as a table", () => {
     expect(await store.verify()).toMatchObject({ ok: true, rows: 1, problems: [] });
   });
 
-  test("[S85] a processing row that nobody holds is recovered", async () => {
+  test("[S85] a processing row without a holder is recovered", async () => {
     await using file = new StoreFile();
     const store = await file.open();
     await append(store, entry());

@@ -2,8 +2,8 @@ import { describe, expect, test } from "vitest";
 import { commitBy, committed, set } from "../conformance/requests.ts";
 import { StoreFile } from "./store-file.ts";
 
-describe("the feed of a store that is written to without a pause", () => {
-  test("[S92] stays as long as it is to be, however many commits a batch brings", async () => {
+describe("the feed under constant writes", () => {
+  test("[S92] the feed keeps its length under constant writes, for any number of commits per batch", async () => {
     await using file = new StoreFile();
     const store = await file.open({ tuning: { feedCommits: 20, batchMs: 60_000 } });
     const database = file.database();
@@ -21,8 +21,8 @@ describe("the feed of a store that is written to without a pause", () => {
   });
 });
 
-describe("the log of commits, over several processes", () => {
-  test("[S92] is shortened by each of them, though none makes as many commits as there ever were", async () => {
+describe("the commit log of several processes", () => {
+  test("[S92] each process shortens the commit log, even if none makes as many commits as the limit", async () => {
     await using file = new StoreFile();
     let made = 0;
     for (let process = 0; process < 8; process++) {

@@ -49,7 +49,7 @@ describe("group commit", () => {
     expect(after.statements - before.statements).toBeLessThan(64 * rounds * 1.5);
   });
 
-  test("[S89] a caller who was answered alone and asks again in that turn is served in it, for a while", async () => {
+  test("[S190] a caller that was answered alone and asks again in that turn is served in it, for a limited time", async () => {
     await using file = new StoreFile();
     const host = new SteppedTime();
     const store = await file.open({ host });
@@ -73,7 +73,7 @@ describe("group commit", () => {
     expect(await tasksDuring(ask)).toBeGreaterThan(0);
   });
 
-  test("[S89] the store's own work goes with what a caller who is alone asks for next", async () => {
+  test("[S190] upkeep goes with the next job of a single caller", async () => {
     await using file = new StoreFile();
     const store = await file.open({ host: new SteppedTime() });
     await write(store, set("growing", [], {}));
@@ -97,7 +97,7 @@ describe("group commit", () => {
     expect(after.statements - before.statements).toBeLessThan(1_020);
   });
 
-  test("[S89] a batch is bounded in jobs and in bytes", async () => {
+  test("[S89] a batch is limited in jobs and in bytes", async () => {
     await using file = new StoreFile();
     const store = await file.open({ tuning: { batchJobsMax: 10, batchBytesMax: 1_000 } });
     await Promise.all(Array.from({ length: 100 }, () => append(store, entry())));
@@ -107,7 +107,7 @@ describe("group commit", () => {
     expect(store.stats().batches - before).toBeGreaterThanOrEqual(10);
   });
 
-  test("[S89] a settle that can wait goes with the next write, or soon by itself, and before the store is closed", async () => {
+  test("[S191] a settlement that can wait goes with the next write, or soon alone, and before the store closes", async () => {
     await using file = new StoreFile();
     const host = new HeldTimers();
     const store = await file.open({ host });
@@ -164,7 +164,7 @@ describe("group commit", () => {
     expect((await store.verify()).rows).toBe(4);
   });
 
-  test("[S90] nothing remains of a write that throws half-way", async () => {
+  test("[S90] a write that throws half-way leaves no trace", async () => {
     await using file = new StoreFile();
     const store = await file.open();
     await write(store, set("victim", [], {}));
@@ -190,7 +190,7 @@ describe("group commit", () => {
     expect(await store.verify()).toMatchObject({ ok: true, problems: [] });
   });
 
-  test("[S91] one key of ten thousand costs what the key costs", async () => {
+  test("[S91] changing one key of ten thousand costs only that key", async () => {
     await using file = new StoreFile();
     const store = await file.open({ tuning: { checkpointPages: 1_000_000 } });
     const big = Object.fromEntries(Array.from({ length: 10_000 }, (_, n) => [`key ${n}`, `value ${n}`]));
@@ -209,7 +209,7 @@ describe("group commit", () => {
     });
   });
 
-  test("[S93] while another holds the lock, reads go on and writes wait for it", async () => {
+  test("[S93] while another process holds the lock, reads continue and writes wait", async () => {
     await using file = new StoreFile();
     const store = await file.open({ tuning: { lockWaitMs: 600_000 } });
     await write(store, set("a", [], 1));
@@ -229,7 +229,7 @@ describe("group commit", () => {
     expect(existsSync(`${file.path}-turn`)).toBe(false);
   });
 
-  test("[S93] a lock that does not come fails the writes that waited, and only those", async () => {
+  test("[S93] a lock that is not free in time fails only the writes that waited", async () => {
     await using file = new StoreFile();
     const store = await file.open({ tuning: { lockWaitMs: 20 } });
     const other = file.database();
@@ -244,7 +244,7 @@ describe("group commit", () => {
     expect(again).toMatchObject({ kind: "committed", replayed: false });
   });
 
-  test("[S94] beyond its bound the queue refuses, and takes again when it has emptied", async () => {
+  test("[S94] a full queue refuses, and accepts again when it is empty", async () => {
     await using file = new StoreFile();
     const store = await file.open({ tuning: { queueJobsMax: 5 } });
     const outcomes = await Promise.all(Array.from({ length: 8 }, () => store.append([entry()])));
@@ -255,7 +255,7 @@ describe("group commit", () => {
     expect((await append(store, entry())).length).toBe(1);
   });
 
-  test("[S94] the bound counts bytes too, but one write that is larger still goes through", async () => {
+  test("[S94] the queue also counts bytes, but accepts one larger write alone", async () => {
     await using file = new StoreFile();
     const store = await file.open({ tuning: { queueBytesMax: 1_000 } });
     const large: Json = "x".repeat(5_000);
@@ -266,7 +266,7 @@ describe("group commit", () => {
     expect(outcomes.map(({ kind }) => kind)).toEqual(["appended", "rejected"]);
   });
 
-  test("[S94] [S13] a listener whose commit is refused hears of it after his call, and one that throws keeps nobody from his answer", async () => {
+  test("[S94] [S167] a listener of a refused commit is called after the call, and one that throws does not affect others", async () => {
     await using file = new StoreFile();
     const host = new ControlledHost();
     const store = await file.open({ host, tuning: { queueJobsMax: 2 } });
@@ -287,7 +287,7 @@ describe("group commit", () => {
     expect(host.reported).toEqual([trouble]);
   });
 
-  test("[S25] close writes what is queued", async () => {
+  test("[S25] close writes the queued jobs", async () => {
     await using file = new StoreFile();
     const store = await file.open();
     const queued = Array.from({ length: 200 }, (_, n) => write(store, set(`d${n}`, [], n)));

@@ -32,7 +32,7 @@ function settlingCommit(store: Store, number: number, ...settlements: Settlement
 }
 
 describe("claims that this process has written itself", () => {
-  test("[J23] settled twice in one batch, the second settle finds the claim lost", async () => {
+  test("[J23] the second settlement of a claim in one batch finds the claim lost", async () => {
     await using at = await setup();
     await append(at.store, ...Array.from({ length: 5 }, () => entry({}, at.claimed)));
     const answers = await Promise.all([
@@ -48,7 +48,7 @@ describe("claims that this process has written itself", () => {
     expect(await at.store.count()).toEqual({ pending: 0, processing: 1, done: 4, failed: 0 });
   });
 
-  test("[J23] another lease or attempt than the one that holds the row changes nothing", async () => {
+  test("[J23] a settlement with another lease or attempt than the holder's has no effect", async () => {
     await using at = await setup();
     const { lease: other } = await at.store.openLease(60_000);
     await append(at.store, entry({}, at.claimed));
@@ -58,7 +58,7 @@ describe("claims that this process has written itself", () => {
     expect(await at.store.settle([at.done(1)])).toEqual(["settled"]);
   });
 
-  test("[J22] a lease that is closed in the same batch takes back what was not settled before it", async () => {
+  test("[J166] a lease closed in the same batch returns the rows that were not settled before", async () => {
     await using at = await setup();
     await append(at.store, entry({}, at.claimed), entry({}, at.claimed));
     const answers = await Promise.all([
@@ -70,7 +70,7 @@ describe("claims that this process has written itself", () => {
     expect(await at.store.count()).toEqual({ pending: 1, processing: 0, done: 1, failed: 0 });
   });
 
-  test("[J10] [J23] the id of a row that was refused is nobody's claim", async () => {
+  test("[J10] [J23] the id of a refused row cannot be settled", async () => {
     await using at = await setup();
     await append(at.store, entry({ id: "taken", data: 1 }));
     const refused = at.store.append([entry({}, at.claimed), entry({ id: "taken", data: 2 })]);
@@ -79,7 +79,7 @@ describe("claims that this process has written itself", () => {
     expect(await rowOf(at.store, 2)).toMatchObject({ status: "pending", attempts: 0 });
   });
 
-  test("[J24] done, failed and given back in one batch, each is what it was settled as", async () => {
+  test("[J24] rows settled in one batch as done, failed and released have these states", async () => {
     await using at = await setup();
     await append(at.store, ...Array.from({ length: 5 }, () => entry({}, at.claimed)));
     await Promise.all([
@@ -103,7 +103,7 @@ describe("claims that this process has written itself", () => {
     expect(claimedIds(await claimUnderNewLease(at.store, 10))).toEqual([3]);
   });
 
-  test("[J30] what was settled in the same batch can be removed", async () => {
+  test("[J30] a row settled in the same batch can be removed", async () => {
     await using at = await setup();
     await append(at.store, entry({}, at.claimed), entry({}, at.claimed));
     const answers = await Promise.all([
@@ -115,7 +115,7 @@ describe("claims that this process has written itself", () => {
     expect(await at.store.verify()).toMatchObject({ ok: true, rows: 1 });
   });
 
-  test("[J16] [S22] what another store object took meanwhile is lost", async () => {
+  test("[J16] [S22] a claim that another store object took meanwhile is lost", async () => {
     await using at = await setup();
     await append(at.store, ...entries(3));
     const mine = await claimUnderNewLease(at.store, 3);
@@ -146,7 +146,7 @@ describe("receipts", () => {
     ]);
   });
 
-  test("[S5] [S9] what a refused commit would have created is not there", async () => {
+  test("[S5] [S9] a document of a refused commit does not exist", async () => {
     await using at = await setup();
     committed(await at.store.commit(receipt(1, "first")));
     await append(at.store, entry({ id: "taken", data: 1 }), entry({}, at.claimed));
@@ -163,7 +163,7 @@ describe("receipts", () => {
     expect(await at.store.verify()).toMatchObject({ ok: true, documents: 3, problems: [] });
   });
 
-  test("[S9] a document that was only named so far can be created", async () => {
+  test("[S9] a document that was only referenced so far can be created", async () => {
     await using at = await setup();
     committed(await at.store.commit(commitBy("s", 1, { labels: [{ ...ref("r"), path: [], labels: ["secret"] }] })));
     await at.store.close();
@@ -172,7 +172,7 @@ describe("receipts", () => {
     expect((await store.load("home", [ref("r")])).documents[0]).toMatchObject({ value: { number: 1 }, sequence: 2 });
   });
 
-  test("[S10] [S14] a receipt can be written again, in its own batch too", async () => {
+  test("[S10] [S14] a receipt can be written again, also in its own batch", async () => {
     await using at = await setup();
     await Promise.all([
       at.store.commit(receipt(1, "r")),

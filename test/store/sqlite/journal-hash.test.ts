@@ -18,7 +18,7 @@ const columns: fc.Arbitrary<SignedColumns> = fc.record({
 });
 
 describe("hashes of rows", () => {
-  test("[S87] what a row shares with the one before it changes nothing about its hash", () => {
+  test("[S87] the cache of columns shared with the previous row does not change a hash", () => {
     fc.assert(
       fc.property(fc.array(columns, { maxLength: 20 }), (rows) => {
         const hasher = new RowHasher();
@@ -32,7 +32,7 @@ describe("hashes of rows", () => {
     );
   });
 
-  test("[S87] a row's hash is what it was in every file so far", () => {
+  test("[S87] the hash of a row is the same as in existing files", () => {
     const row: SignedColumns = {
       createdAt: 1_700_000_000.125,
       timestamp: null,

@@ -3,7 +3,7 @@ import { commitBy, committed, currentValue, read, SPACE, set } from "../conforma
 import { StoreFile } from "./store-file.ts";
 
 describe("a store whose feed an earlier process kept shorter", () => {
-  test("[S21] does not give out what is left of it, nor take it for damage", async () => {
+  test("[S21] a feed that an earlier process kept shorter is neither returned in part nor reported as damage", async () => {
     await using file = new StoreFile();
     const first = await file.open({ tuning: { feedCommits: 20 } });
     for (let n = 1; n <= 600; n++) {

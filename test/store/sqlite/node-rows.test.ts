@@ -5,7 +5,7 @@ import { StoreFile } from "./store-file.ts";
 const X = [{ path: ["x"], depth: "deep" }] as const;
 const ROOT = [{ path: [], depth: "shallow" }] as const;
 
-describe("a row that cannot be read", () => {
+describe("an unreadable basis row", () => {
   test.each([
     ["settings that are cut off", "UPDATE node SET settings = '{' WHERE name = 'b'"],
     ["settings that are several", "UPDATE node SET settings = '1,2' WHERE name = 'b'"],
@@ -16,7 +16,7 @@ describe("a row that cannot be read", () => {
     ["a document that is not there", "UPDATE node SET inputs = '[99,1,1]' WHERE name = 'b'"],
     ["paths that are not there", "UPDATE node SET inputs = '[1,1,99]' WHERE name = 'b'"],
     ["paths that are none", "UPDATE path_set SET reads = '[{\"path\":1}]' WHERE id = 2"],
-  ])("[S18] counts as none, and no other: %s", async (_, damage) => {
+  ])("[S171] an unreadable basis row counts as missing for its node only: %s", async (_, damage) => {
     await using file = new StoreFile();
     const store = await file.open();
     const { sequence } = await write(store, set("d", [], 1));

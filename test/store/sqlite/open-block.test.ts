@@ -10,8 +10,8 @@ async function leaveBehind(store: Store): Promise<void> {
   for (let n = 0; n < 500; n++) await write(store, set("noise", [], n));
 }
 
-describe("a commit that replaces a document whose patches only loading still needs", () => {
-  test("[S4] [S92] writes the documents that come after it, too", async () => {
+describe("a commit that replaces a document with patches that only loads need", () => {
+  test("[S4] [S92] a commit that replaces such a document also writes the documents after it", async () => {
     await using file = new StoreFile();
     const store = await file.open(FEED);
     await write(store, set("old", [], { a: 1 }));
@@ -23,7 +23,7 @@ describe("a commit that replaces a document whose patches only loading still nee
     expect(await store.verify()).toMatchObject({ ok: true, problems: [] });
   });
 
-  test("[S4] [S92] also when it was patched by a commit of the same batch", async () => {
+  test("[S4] [S92] the same commit also writes them if the document was patched in the same batch", async () => {
     await using file = new StoreFile();
     const store = await file.open(FEED);
     await write(store, set("old", [], { a: 1 }));

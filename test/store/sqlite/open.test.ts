@@ -11,7 +11,7 @@ import { startProgram } from "./program.ts";
 import { StoreFile } from "./store-file.ts";
 
 describe("opening a file", () => {
-  test("[S80] a new file and its directories are made, for their owner only", async () => {
+  test("[S80] a new file and its directories are created for their owner only", async () => {
     await using file = new StoreFile();
     const path = join(file.directory, "deeper", "still", "app.db");
     const store = await file.open({ path });
@@ -23,7 +23,7 @@ describe("opening a file", () => {
     }
   });
 
-  test("[S80] an empty file is filled", async () => {
+  test("[S80] an empty file is initialized", async () => {
     await using file = new StoreFile();
     writeFileSync(file.path, "");
     expect(await append(await file.open(), entry())).toEqual([1]);
@@ -36,7 +36,7 @@ describe("opening a file", () => {
     expect(ids.flat().sort((a, b) => a - b)).toEqual([1, 2, 3, 4, 5, 6, 7, 8]);
   });
 
-  test("[S81] the file says whose it is, which format it has, and that it is in WAL mode", async () => {
+  test("[S81] the file has our application id, its format number and WAL mode", async () => {
     await using file = new StoreFile();
     await file.open();
     const pragma = (name: string) => Object.values(file.database().prepare(`PRAGMA ${name}`).get() ?? {})[0];
@@ -49,7 +49,7 @@ describe("opening a file", () => {
     ["power", 2],
     ["process", 1],
   ] as const)(
-    "[S81] durability %s reads back as synchronous %i, and nothing is left to the driver",
+    "[S81] durability %s reads back as synchronous %i, and no setting is left to the driver",
     async (durability, synchronous) => {
       await using file = new StoreFile();
       await (await file.open()).close();
@@ -78,7 +78,7 @@ describe("opening a file", () => {
     connection.close();
   });
 
-  test("[S82] versions of the engine are compared number by number", () => {
+  test("[S185] engine versions are compared number by number", () => {
     expect(compareVersions("3.53.4", "3.51.3")).toBeGreaterThan(0);
     expect(compareVersions("3.51.3", "3.51.3")).toBe(0);
     expect(compareVersions("3.9.9", "3.51.3")).toBeLessThan(0);
@@ -119,28 +119,28 @@ describe("files that are refused", () => {
     made.close();
   }
 
-  test("[S82] text is not a database", () =>
+  test("[S82] [S181] a text file is refused as not a database", () =>
     expectRefusal((file) => writeFileSync(file.path, "dear diary\n".repeat(1_000)), {
       code: "STORE_NOT_OURS",
       message: /not a SQLite database/,
     }));
 
-  test("[S82] a few bytes are not a database", () =>
+  test("[S82] [S181] a file of a few bytes is refused as not a database", () =>
     expectRefusal((file) => writeFileSync(file.path, "SQLite"), { code: "STORE_NOT_OURS", message: /not a SQLite/ }));
 
-  test("[S82] a database of another program is not ours", () =>
+  test("[S82] [S181] a database of another program is refused", () =>
     expectRefusal((file) => database(file.path, "CREATE TABLE diary (day TEXT)"), {
       code: "STORE_NOT_OURS",
       message: /another program/,
     }));
 
-  test("[S82] a database in WAL mode with another application id is not ours", () =>
+  test("[S82] [S181] a database in WAL mode with another application id is refused", () =>
     expectRefusal(
       (file) => database(file.path, "PRAGMA application_id = 42; PRAGMA journal_mode = wal; CREATE TABLE t (x)"),
       { code: "STORE_NOT_OURS", message: /another program/ },
     ));
 
-  test("[S82] a file of a newer version is refused with both versions", () =>
+  test("[S82] [S182] a file of a newer version is refused with both versions", () =>
     expectRefusal(
       (file) =>
         database(file.path, `PRAGMA application_id = ${APPLICATION_ID}; PRAGMA user_version = 99; CREATE TABLE t (x)`),
@@ -148,7 +148,7 @@ describe("files that are refused", () => {
     ));
 
   test.each([1, 9])(
-    "[S82] a file of format %i, from before the first release, is refused with both versions",
+    "[S82] [S182] a file of format %i, from before the first release, is refused with both versions",
     (format) =>
       expectRefusal(
         (file) =>
@@ -163,7 +163,7 @@ describe("files that are refused", () => {
       ),
   );
 
-  test("[S82] a newer version that is still in the log is refused and the log left alone", async () => {
+  test("[S82] [S182] a newer version that is still in the log is refused and the log unchanged", async () => {
     await using file = new StoreFile();
     const store = await file.open();
     await append(store, entry());
@@ -177,7 +177,7 @@ describe("files that are refused", () => {
     expect(readFileSync(`${file.path}-wal`).equals(logBefore)).toBe(true);
   });
 
-  test("[S109] a file that a newer version takes over while it is open is neither read nor written any more", async () => {
+  test("[S109] after a newer version takes over an open file, the store neither reads nor writes it", async () => {
     await using file = new StoreFile();
     const [writes, reads, loads] = [await file.open(), await file.open(), await file.open()];
     const ids = await append(writes, entry());
@@ -197,7 +197,7 @@ describe("files that are refused", () => {
     expect(other.prepare("SELECT count(*) AS n FROM event_journal").get()).toEqual(rowsBefore);
   });
 
-  test("[S109] a read that notices a newer version stops the write that was just asked for", async () => {
+  test("[S109] a read that notices a newer version stops the write that was just queued", async () => {
     await using file = new StoreFile();
     const store = await file.open();
     await append(store, entry());
@@ -208,16 +208,16 @@ describe("files that are refused", () => {
     await expect(store.append([entry()])).rejects.toMatchObject({ code: "STORE_STOPPED" });
   });
 
-  test("[S82] a directory is not a file", () =>
+  test("[S183] a directory is refused", () =>
     expectRefusal((file) => mkdirSync(file.path), { code: "STORE_OPEN_FAILED", message: /is a directory/ }));
 
-  test("[S82] a device is not a file", () =>
+  test("[S183] a device is refused", () =>
     expectRefusal((file) => symlinkSync("/dev/null", file.path), {
       code: "STORE_OPEN_FAILED",
       message: /not a regular file/,
     }));
 
-  test("[S82] a path through a file is refused", async () => {
+  test("[S183] a path through a file is refused", async () => {
     await using file = new StoreFile();
     writeFileSync(join(file.directory, "plain"), "x");
     await expect(file.open({ path: join(file.directory, "plain", "app.db") })).rejects.toMatchObject({
@@ -225,12 +225,12 @@ describe("files that are refused", () => {
     });
   });
 
-  test.each(["", ":memory:", "a\0b"])("[S82] %j is no path of a file", async (path) => {
+  test.each(["", ":memory:", "a\0b"])("[S82] %j is refused as a path", async (path) => {
     await using file = new StoreFile();
     await expect(async () => file.open({ path })).rejects.toMatchObject({ code: "STORE_MISUSE" });
   });
 
-  test("[S82] a file and a directory that this process may not write are refused", async () => {
+  test("[S184] a file and a directory that this process may not write are refused", async () => {
     await using file = new StoreFile();
     await (await file.open()).close();
     chmodSync(file.directory, 0o755);
@@ -248,12 +248,12 @@ describe("files that are refused", () => {
     expect(contentOf(file.directory)).toEqual(before);
   });
 
-  test("[S83] without writing nothing is made", () =>
+  test("[S83] with readOnly no file is created", () =>
     expectRefusal(() => {}, { code: "STORE_OPEN_FAILED", message: /There is no/ }, { readOnly: true }));
 });
 
-describe("a store that only reads", () => {
-  test("[S83] reads what others write and refuses every write", async () => {
+describe("a read-only store", () => {
+  test("[S83] a read-only store reads the writes of others and refuses every write", async () => {
     await using file = new StoreFile();
     const writer = await file.open();
     await write(writer, set("a", [], 1));

@@ -25,7 +25,7 @@ async function noteIn(store: Store): Promise<unknown> {
 }
 
 describe("two processes on one file", () => {
-  test("[S96] a commit of the other is told of, with its space, and can be read", async () => {
+  test("[S96] a commit of another process is announced with its space and can be read", async () => {
     await using file = new StoreFile();
     const store = await file.open();
     await using other = startProgram("writer", { path: file.path });
@@ -38,7 +38,7 @@ describe("two processes on one file", () => {
     }
   });
 
-  test("[S96] what the other wrote counts for a store that has remembered what was before", async () => {
+  test("[S96] a commit of another process invalidates cached reads", async () => {
     await using file = new StoreFile();
     const store = await file.open();
     await using other = startProgram("writer", { path: file.path });
@@ -55,7 +55,7 @@ describe("two processes on one file", () => {
     expect((await store.changesSince(SPACE, 0, 10)).commits.map(({ sequence }) => sequence)).toEqual([1, 2, 3, 4]);
   });
 
-  test("[S97] both append and claim: contiguous ids, no row twice, both make progress", async () => {
+  test("[S97] two processes that append and claim get contiguous ids and no row twice, and both make progress", async () => {
     await using file = new StoreFile();
     const store = await file.open();
     await using one = startProgram("worker", { path: file.path, name: "one", rounds: 100 });
@@ -81,7 +81,7 @@ describe("two processes on one file", () => {
     expect(existsSync(`${file.path}-turn`)).toBe(false);
   });
 
-  test("[S98] rows of a process that was killed are recovered at once, those of a living one are not", async () => {
+  test("[S98] rows of a killed process are recovered at once, those of a living one are not", async () => {
     await using file = new StoreFile();
     const store = await file.open();
     await append(store, ...entries(3));

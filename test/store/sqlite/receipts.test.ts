@@ -9,7 +9,7 @@ import { StoreFile } from "./store-file.ts";
 const ROUNDS = 150;
 
 describe("receipts in a file", () => {
-  test("[S101] [S102] [S103] two processes repeat the same requests and events while both remove receipts: each once", async () => {
+  test("[S101] [S102] [S103] two processes that repeat requests and events while both remove receipts handle each once", async () => {
     await using file = new StoreFile();
     const names = ["first", "second"];
     const programs = names.map((name) => startProgram("repeater", { path: file.path, name, rounds: ROUNDS }));
@@ -28,7 +28,7 @@ describe("receipts in a file", () => {
     expect(await store.verify()).toMatchObject({ ok: true, problems: [] });
   });
 
-  test("[S103] a receipt leaves no row of any table behind", async () => {
+  test("[S103] a removed receipt leaves no row in any table", async () => {
     await using file = new StoreFile();
     const store = await file.open({ tuning: { feedCommits: 5 } });
     const name = `receipt/${idAt(START_MS)}`;
@@ -44,7 +44,7 @@ describe("receipts in a file", () => {
     expect(needing).toEqual({ rows: 0 });
   });
 
-  test("[S103] [S105] the row that came last stays, so that its number does not become another document's", async () => {
+  test("[S180] [S105] the last document row stays, so that its number is not reused", async () => {
     await using file = new StoreFile();
     const store = await file.open({ tuning: { feedCommits: 5 } });
     await write(store, set("book", [], 0));
@@ -66,7 +66,7 @@ describe("receipts in a file", () => {
     expect(await again.basis(SPACE, ["reader"])).toEqual([]);
   });
 
-  test("[S103] a receipt that is written in the same batch is one of the feed again, and stays", async () => {
+  test("[S103] a receipt that is written again in the same batch is in the feed again, and stays", async () => {
     await using file = new StoreFile();
     const store = await file.open({ tuning: { feedCommits: 5 } });
     const name = `receipt/${idAt(START_MS)}`;
@@ -83,7 +83,7 @@ describe("receipts in a file", () => {
     expect(commits[0]?.patches).toEqual([set(name, ["seen"], true)]);
   });
 
-  test("[S104] receipts from before they had an end are gone through once, in steps, and not each time", async () => {
+  test("[S104] receipts that cannot expire are scanned once, in steps, and not in every run", async () => {
     await using file = new StoreFile();
     const store = await file.open({ tuning: { feedCommits: 5 } });
     const old = Array.from({ length: 3_000 }, (_, n) => set(`receipt/${idAt(START_MS + n)}`, [], {}));
@@ -101,7 +101,7 @@ describe("receipts in a file", () => {
     expect(await look()).toEqual([0, 1]);
   });
 
-  test("[S99] [S101] a handling takes no statement more behind a horizon", async () => {
+  test("[S99] [S101] behind a horizon a handling takes no additional statement", async () => {
     await using file = new StoreFile();
     const store = await file.open({ tuning: { batchMs: 600_000, batchJobsMax: 100_000 } });
     await write(store, set("book", [], {}));
@@ -123,7 +123,7 @@ describe("receipts in a file", () => {
     expect(await handled(START_MS + 2 * HOUR_MS)).toBeLessThanOrEqual(without);
   });
 
-  test("[S103] [S106] with an end, the file stays as large as what is kept; without one it grows", async () => {
+  test("[S103] [S106] with retention of receipts the file stays bounded; without it the file grows", async () => {
     const pagesAfter = async (keeps: boolean) => {
       await using file = new StoreFile();
       // On a busy machine a batch that ends by its time would leave more blocks.

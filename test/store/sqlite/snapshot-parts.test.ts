@@ -15,7 +15,7 @@ function assembled(parts: readonly string[]): Json | undefined {
 }
 
 describe("parts of a snapshot", () => {
-  test("[S127] the parts of any value give the value again, keys in order", () => {
+  test("[S127] the parts of any value give the value again, with keys in order", () => {
     const property = fc.property(
       fc.jsonValue({ maxDepth: 5 }),
       fc.integer({ min: 1, max: 200 }),
@@ -27,12 +27,12 @@ describe("parts of a snapshot", () => {
     fc.assert(property, { numRuns: 2_000 });
   });
 
-  test("[S127] a key __proto__ stays data", () => {
+  test("[S127] a key named __proto__ in a snapshot part stays data", () => {
     const value = JSON.parse('{"__proto__":{"a":"long enough"},"b":"long enough as well"}') as Json;
     expect(JSON.stringify(assembled(partsOf(value, 10)))).toBe(JSON.stringify(value));
   });
 
-  test("[S127] parts of lists, keys, texts and trees are bounded", () => {
+  test("[S127] snapshot parts of lists, keys, texts and trees are bounded", () => {
     const long = "\u{1f600}é".repeat(20_000);
     const value: Json = {
       list: Array.from({ length: 20_000 }, (_, n) => ({ n, text: `element ${n}` })),

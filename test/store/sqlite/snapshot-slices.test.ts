@@ -43,7 +43,7 @@ describe("snapshots in slices", () => {
     expect(await again.verify()).toMatchObject({ ok: true, problems: [] });
   });
 
-  test("[S127] a batch has at most one slice, and other writes go on in between", async () => {
+  test("[S127] a batch has at most one slice, and other writes continue in between", async () => {
     await using file = new StoreFile();
     const store = await file.open();
     await grown(store);
@@ -78,7 +78,7 @@ describe("snapshots in slices", () => {
     expect(await store.verify()).toMatchObject({ ok: true, problems: [] });
   });
 
-  test("[S128] a document that is replaced while a snapshot is made keeps nothing of it", async () => {
+  test("[S128] a document that is replaced while a snapshot is made keeps no part of it", async () => {
     await using file = new StoreFile();
     const store = await file.open({ tuning: { feedCommits: 10 } });
     await grown(store);
@@ -97,7 +97,7 @@ describe("snapshots in slices", () => {
     expect(await store.verify()).toMatchObject({ ok: true, problems: [] });
   });
 
-  test("[S128] the removal of a replaced document keeps the snapshots that were made since", async () => {
+  test("[S197] the removal of a replaced document keeps the snapshots made since", async () => {
     await using file = new StoreFile();
     const store = await file.open({ tuning: { feedCommits: 10 } });
     const large = await grown(store);
@@ -124,7 +124,7 @@ describe("snapshots in slices", () => {
     expect(await again.verify()).toMatchObject({ ok: true, problems: [] });
   });
 
-  test("[S128] a snapshot that was cut off by a close is made by the next process", async () => {
+  test("[S196] a snapshot that was cut off by a close is made by the next process", async () => {
     await using file = new StoreFile();
     const store = await file.open();
     const value = await grown(store);
@@ -144,7 +144,7 @@ describe("snapshots in slices", () => {
     expect(await currentValue(again, "a")).toEqual({ ...value, late: 1 });
   });
 
-  test("[S128] two processes that make snapshots of one document leave it as its patches say", async () => {
+  test("[S128] two processes that make snapshots of one document keep its value", async () => {
     await using file = new StoreFile();
     const [one, two] = [await file.open(), await file.open()];
     await write(one, set("a", [], { list: [] }));

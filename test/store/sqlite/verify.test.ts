@@ -33,7 +33,7 @@ function flip(hand: DatabaseSync, table: string, column: string, where: string, 
 }
 
 describe("verify", () => {
-  test("[S88] a due row that is no JSON any more is named when it is read", async () => {
+  test("[S188] reading a due row that is no longer JSON throws an error that names it", async () => {
     const { file, store, hand } = await setup();
     await using _ = file;
     hand.exec(`UPDATE due SET data = '{"minutes": '`);
@@ -43,7 +43,7 @@ describe("verify", () => {
     });
   });
 
-  test("[S87] a sound store has no problems", async () => {
+  test("[S87] verify finds no problem in a sound store", async () => {
     const { file, store, hand } = await setup();
     await using _ = file;
     expect(hand.prepare("SELECT count(*) AS n FROM snapshot").get()).toEqual({ n: 1 });
@@ -63,7 +63,7 @@ describe("verify", () => {
     ["change", "commits", "first = 1"],
     ["change", "commits", "first = 2"],
     ["snapshot", "operations", "document = 3"],
-  ])("[S87] every changed byte of %s.%s is found", async (table, column, where) => {
+  ])("[S87] verify finds every changed byte of %s.%s", async (table, column, where) => {
     const { file, store, hand } = await setup();
     await using _ = file;
     const length = hand.prepare(`SELECT octet_length(${column}) AS n FROM ${table} WHERE ${where}`).get()?.["n"];
@@ -112,7 +112,7 @@ describe("verify", () => {
       "UPDATE change SET first = -first WHERE first IN (2, 4); UPDATE change SET (first, last) = (6 + first, 6 + first) WHERE first < 0",
       /plain/,
     ],
-  ])("[S87] %s is found", async (_, sql, message) => {
+  ])("[S87] verify finds %s", async (_, sql, message) => {
     const { file, store, hand } = await setup();
     await using __ = file;
     hand.exec(sql);
@@ -121,7 +121,7 @@ describe("verify", () => {
     expect(problems.join("\n")).toMatch(message);
   });
 
-  test("[S87] [J30] what retention removed is not missing, in whatever order it went", async () => {
+  test("[S87] [J30] rows removed by retention in any order are not missing", async () => {
     const { file, store } = await setup();
     await using _ = file;
     for (let n = 0; n < 20; n++) await append(store, entry());
@@ -144,22 +144,25 @@ describe("verify", () => {
   test.each([
     ["which others follow", 3],
     ["which retention removed", 2],
-  ])("[S87] [J10] a journal whose counters somebody has emptied goes on behind its last row, %s", async (_, last) => {
-    const { file, store, hand } = await setup();
-    await using _file = file;
-    const claims = await claimUnderNewLease(store, 3);
-    if (last === 2) {
-      await store.settle([settlement(claims[2]!, { kind: "done" })]);
-      expect(await store.retain({ keepSettled: 0, limit: 100 })).toBe(1);
-    }
-    hand.exec("DELETE FROM sqlite_sequence");
-    expect((await store.verify()).ok).toBe(false);
-    expect(await append(store, entry())).toEqual([4]);
-    expect(await append(store, entry())).toEqual([5]);
-    expect(await store.verify()).toMatchObject({ ok: true, rows: last + 2, problems: [] });
-  });
+  ])(
+    "[S87] [J10] after the engine's counters were emptied the journal continues after its last row, %s",
+    async (_, last) => {
+      const { file, store, hand } = await setup();
+      await using _file = file;
+      const claims = await claimUnderNewLease(store, 3);
+      if (last === 2) {
+        await store.settle([settlement(claims[2]!, { kind: "done" })]);
+        expect(await store.retain({ keepSettled: 0, limit: 100 })).toBe(1);
+      }
+      hand.exec("DELETE FROM sqlite_sequence");
+      expect((await store.verify()).ok).toBe(false);
+      expect(await append(store, entry())).toEqual([4]);
+      expect(await append(store, entry())).toEqual([5]);
+      expect(await store.verify()).toMatchObject({ ok: true, rows: last + 2, problems: [] });
+    },
+  );
 
-  test("[S87] at most a hundred problems are told", async () => {
+  test("[S87] verify reports at most a hundred problems", async () => {
     const { file, store, hand } = await setup();
     await using _ = file;
     for (let n = 0; n < 200; n++) await append(store, entry());
@@ -167,7 +170,7 @@ describe("verify", () => {
     expect((await store.verify()).problems.length).toBe(100);
   });
 
-  test("[S88] a damaged document is not handed out; others are", async () => {
+  test("[S88] a damaged document is not returned; others are", async () => {
     const { file, store, hand } = await setup();
     await using _ = file;
     flip(hand, "change", "commits", "first = 2", 20);

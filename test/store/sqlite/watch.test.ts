@@ -58,7 +58,7 @@ class WatchedLog implements Disposable {
 }
 
 describe("the watch", () => {
-  test("[S96] looks less and less often after news, listens again when it is quiet, and hears the next", async () => {
+  test("[S96] the watch checks less and less often after a notice, listens again when it is quiet, and gets the next notice", async () => {
     using log = new WatchedLog();
     for (let round = 0; round < 2; round++) {
       await log.written();
@@ -68,7 +68,7 @@ describe("the watch", () => {
     }
   });
 
-  test("[S96] looks often as long as the store itself writes, and does not listen to that", async () => {
+  test("[S96] the watch checks often while the store itself writes, and does not listen to these writes", async () => {
     using log = new WatchedLog();
     await log.written();
     expect(Array.from({ length: 4 }, () => log.host.pass())).toEqual([1, 2, 4, 8]);

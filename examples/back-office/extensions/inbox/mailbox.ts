@@ -8,7 +8,7 @@ const MAIL = { mailId: "text", from: "text", subject: "text", text: "text" } as 
 export type Mail = Shaped<typeof MAIL>;
 
 export function mailbox(space: Space) {
-  const mails = space.cell<Readonly<Record<string, Mail>>>("inbox", { default: {} });
+  const mails = space.cell<Readonly<Record<string, Mail>>>("inbox", {});
   return transactional({
     space,
     description: "mail that came in",

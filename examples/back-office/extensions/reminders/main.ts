@@ -49,7 +49,7 @@ function clock() {
 }
 
 function bell(space: Space) {
-  const rung = space.cell<Readonly<Record<string, string>>>("reminders/rung", { default: {} });
+  const rung = space.cell<Readonly<Record<string, string>>>("reminders/rung", {});
   return transactional({
     space,
     description: "rings reminders, each once",

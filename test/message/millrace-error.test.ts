@@ -56,7 +56,7 @@ describe("errors with a code", () => {
   ];
 
   for (const { name, class: errorClass, code, error } of errors) {
-    test(`[M35] a ${name} has its name, its code and its words`, () => {
+    test(`[M35] a ${name} has its name, its code and its message`, () => {
       expect(error).toBeInstanceOf(Error);
       expect(error).toBeInstanceOf(errorClass);
       expect({ name: error.name, code: error.code, message: error.message }).toEqual({ name, code, message: "words" });
@@ -64,12 +64,12 @@ describe("errors with a code", () => {
     });
   }
 
-  test("[M35] the cause is kept where there is one, and there is no empty one elsewhere", () => {
+  test("[M35] an error keeps its cause, and has no empty one", () => {
     expect(new StoreError("STORE_CORRUPT", "words", { cause }).cause).toBe(cause);
     expect("cause" in new StoreError("STORE_CORRUPT", "words")).toBe(false);
   });
 
-  test("[M35] a class may make its message itself", () => {
+  test("[M35] an error class may build its message itself", () => {
     const error = new PathError("PATH_NO_PARENT", ["a", "b"], "there is no parent");
     expect(error).toBeInstanceOf(PathError);
     expect({ name: error.name, code: error.code, message: error.message }).toEqual({
