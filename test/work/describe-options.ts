@@ -33,7 +33,7 @@ interface Plan {
 async function begin(world: World, point: OptionEntryPoint, { handler, options }: Plan): Promise<Trial> {
   const process = await world.process();
   const { host, space } = process;
-  await world.run(() => space.cell<number>("failures", { default: 0 }).pull());
+  await world.run(() => space.cell("failures", 0).pull());
   const calls: { atMs: number; attempt: number | undefined }[] = [];
   const failures: HandlerFailure[] = [];
   const { onFailed, ...rest } = options?.(process) ?? {};
@@ -82,7 +82,7 @@ const forEver = () => new Promise<never>(() => undefined);
 
 /** Counts failures in a document, by a transaction if there is one. */
 const countFailure = ({ space }: Process) => {
-  const failures = space.cell<number>("failures", { default: 0 });
+  const failures = space.cell("failures", 0);
   return (_: HandlerFailure, tx: Tx | undefined) => tx?.update(failures, (n = 0) => n + 1);
 };
 
@@ -118,10 +118,10 @@ export function describeOptions(point: OptionEntryPoint, storeName: string, make
       test("[U102] runs again because of a conflict are not attempts", async () => {
         let left = 2;
         const { run, calls, process, rows } = await trial({
-          handler: (_, __, tx, { space }) => tx?.update(space.cell<number>("total", { default: 0 }), (n = 0) => n + 1),
+          handler: (_, __, tx, { space }) => tx?.update(space.cell("total", 0), (n = 0) => n + 1),
           options: () => ({ retry: 1 }),
         });
-        await process.host.run(() => process.space.cell<number>("total").pull());
+        await process.host.run(() => process.space.cell("total", 0).pull());
         process.line.plan = ({ request }) =>
           request?.patches.some(({ id }) => id === "total") && left-- > 0
             ? { instead: rejected("stale", "read-moved", "moved") }
