@@ -183,13 +183,15 @@ export class EventBus<TopicMap extends object = AnyTopics> implements AsyncDispo
   /** Writes events in order, all or none. Resolves with their ids once they are durable. */
   async publishMany(publications: readonly Publication[]): Promise<readonly number[]> {
     this.#requireOpen();
-    return publications.length === 0 ? [] : this.#publisher.publishMany(publications);
+    const given = [...publications];
+    if (given.length === 0) return [];
+    return whenItStands(this.standing?.(), () => this.#publisher.publishMany(given));
   }
 
   /** Writes an event that is a message already, under its type unless another topic is given. Repeating it is harmless. */
   async publishMessage(message: Message, source: string, topic: string = message.type): Promise<number> {
     this.#requireOpen();
-    return this.#publisher.publishMessage(message, topic, source);
+    return whenItStands(this.standing?.(), () => this.#publisher.publishMessage(message, topic, source));
   }
 
   /** Writes a command for the subscriber to its type. Gives its row where it was there already, and undefined where it is new. */

@@ -135,6 +135,7 @@ export class Space implements LinkTargets, AsyncDisposable {
     this.scheduler = options.scheduler ?? new Scheduler({ host });
     this.late = new LateWrites(host, this.scheduler);
     this.observesConfirmed = options.observe === "confirmed";
+    if (this.observesConfirmed) this.scheduler.holdsSends = true;
     this.#unlisten = options.onError && this.scheduler.onError(options.onError);
     this.#pieces = new Pieces(this);
     const { store, receipts: policy } = options;

@@ -313,7 +313,8 @@ export class Kernel implements AsyncDisposable {
 
   /** Sends a whole message and gives its answer, whatever it is. */
   request(message: Message): Promise<Message> {
-    return this.#loop.request(message);
+    const standing = message.kind === "command" ? this.#space.scheduler.standing() : undefined;
+    return whenItStands(standing, () => this.#loop.request(message));
   }
 
   /** The id of the newest row of the journal. */
