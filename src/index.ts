@@ -61,8 +61,21 @@ export type { TailOptions } from "./bus/tail.ts";
 // State as its users touch it.
 export { Cell, type CellOptions, type ListCell, type PullOptions, type Seen, type SinkOptions } from "./cells/cell.ts";
 export { type BeginOptions, CellTransaction } from "./cells/cell-transaction.ts";
+export {
+  Collection,
+  type CollectionElement,
+  type CollectionOf,
+  type CollectionOptions,
+  type ElementOptions,
+  type Group,
+  type Index,
+  type IndexOptions,
+  index,
+  type Page,
+  type PageQuery,
+} from "./cells/collection.ts";
 export { Computed } from "./cells/computed.ts";
-export type { HandlerContext as StreamContext } from "./cells/handler-context.ts";
+export { CollectionError, type CollectionErrorCode, type IndexValue } from "./cells/index-key.ts";
 export type { Declassification } from "./cells/labels.ts";
 export { LinkError } from "./cells/links.ts";
 export type { Each, ListOptions } from "./cells/list-children.ts";
@@ -176,10 +189,11 @@ export { RETRY_RULES, type Rejection, type RejectionClass, type RejectionReason 
 export { Replica, type ReplicaOptions } from "./store/replica.ts";
 export { type Store, StoreError, type StoreErrorCode } from "./store/store.ts";
 export type { Commit, Transaction, TransactionOptions } from "./store/transaction.ts";
+export type { AskOptions } from "./work/ask.ts";
 export type { WorkSpace } from "./work/attempt.ts";
 export type { HandlerFailure, HandlerOptions } from "./work/handler-options.ts";
 export type { Launch } from "./work/lineage.ts";
-export type { MessageOptions } from "./work/outbox.ts";
+export type { MessageOptions, TimerOptions as TxTimerOptions } from "./work/outbox.ts";
 export { Refusal, type RefuseOptions } from "./work/refusal.ts";
 export type { Backoff, Retry, RetryPolicy } from "./work/retry-policy.ts";
 export type { Tx, TxCell, TxList } from "./work/tx.ts";

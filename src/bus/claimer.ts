@@ -154,7 +154,7 @@ export class Claimer {
     if (deaths >= EVENT_DEATHS_MAX) {
       const reason = `its process died ${deaths} times while handling it`;
       // `onFailed` is tried once: a further death is its own.
-      if (deaths === EVENT_DEATHS_MAX && match.steps.some(({ subscription }) => subscription.onFailed !== undefined))
+      if (deaths === EVENT_DEATHS_MAX && match.steps.some(({ subscription }) => subscription.handlesFailures))
         return this.#condemned(claim, match, reason);
       void this.#fail(claim, "gave-up", reason);
       return undefined;

@@ -252,7 +252,7 @@ export class Delivery implements ShareListener {
 
   /** The step has failed for good: its `onFailed` is called first, if it has one. */
   #failed(run: EventRun, step: Step, failure: HandlerFailure, error: string): StepEnd {
-    if (step.subscription.onFailed === undefined) return { kind: "failed", error };
+    if (!step.subscription.handlesFailures) return { kind: "failed", error };
     run.failing = { failure, error };
     return this.#handleFailed(run, step, run.failing);
   }

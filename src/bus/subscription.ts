@@ -17,14 +17,13 @@ import {
   handlerOptionsProblem,
   KNOWN_HANDLER_OPTIONS,
 } from "../work/handler-options.ts";
-import type { Outbox, OutboxRules } from "../work/outbox.ts";
 import { type RetryPolicy, retryPolicyOf } from "../work/retry-policy.ts";
 import type { Tx } from "../work/tx.ts";
 import type { WorkBoard } from "../work/work-board.ts";
 import { BusError } from "./bus-error.ts";
 import type { Event } from "./event.ts";
 import type { EventRun } from "./event-run.ts";
-import type { Handler, HandlerContext, HandlerTransaction, TransactionalHandler, WorkHandler } from "./handler.ts";
+import type { Handler, HandlerContext, HandlerTransaction, TransactionalHandler } from "./handler.ts";
 import { WaitingBound } from "./waiting-bound.ts";
 
 /**
@@ -79,26 +78,30 @@ export interface SubscriptionView {
 
 export interface TransactionalCall {
   readonly kind: "transactional";
-  readonly handler: TransactionalHandler | WorkHandler | RelayedWork;
+  /** Of a handler that was subscribed with a replica. */
+  readonly handler?: TransactionalHandler;
   readonly replica: Replica;
   /** Of a handler that was subscribed with an open space. */
   readonly work?: HandlerWork | undefined;
 }
 
-/** Attempts of a handler, and the messages that it sends. */
+/** Attempts of a handler, and its call. */
 export interface HandlerWork {
   readonly attempts: AttemptKind;
-  readonly outbox: Outbox;
-  /** Of an actor: passes the event on. */
-  readonly relayed?: RelayedWork;
+  readonly call: WorkCall;
+  /** Calls its `onFailed`, if it has one. */
+  readonly failed?: FailedCall | undefined;
 }
 
-/** Passes an event to an actor, and resolves with the result of the actor's handler. */
-export type RelayedWork = (event: Event, tx: Tx, attempt: Attempt) => Promise<unknown>;
+/** Calls a handler, or passes the event to an actor and resolves with the result of the actor's handler. */
+export type WorkCall = (event: Event, attempt: Attempt) => unknown;
 
-export interface RelayOptions extends WorkOptions {
+/** Calls `onFailed` of a handler as part of an attempt. */
+export type FailedCall = (failure: HandlerFailure, event: Event, attempt: Attempt) => unknown;
+
+export interface RelayOptions extends Omit<WorkOptions, "onFailed"> {
+  readonly failed?: FailedCall | undefined;
   readonly clearance: readonly string[] | undefined;
-  readonly rules: OutboxRules;
 }
 
 export type Call = { readonly kind: "plain"; readonly handler: Handler } | TransactionalCall;
@@ -123,6 +126,8 @@ export class Subscription {
   readonly board: WorkBoard | undefined;
   readonly serialBy: ((event: Event) => string) | undefined;
   readonly onFailed: OnFailed | undefined;
+  /** Whether code is called after its last failure. */
+  readonly handlesFailures: boolean;
   readonly concurrency: number;
   /** Whether it is a consumer of the store's table. */
   readonly durable: boolean;
@@ -151,6 +156,8 @@ export class Subscription {
     this.board = defaults.board;
     this.serialBy = options.serialBy;
     this.onFailed = options.onFailed;
+    this.handlesFailures =
+      options.onFailed !== undefined || (call.kind === "transactional" && call.work?.failed !== undefined);
     this.concurrency = options.concurrency ?? defaults.concurrency;
     this.lineBound = new WaitingBound(this.concurrency, SUBSCRIPTION_LINE_MAX);
     this.durable = options.durable ?? true;

@@ -40,15 +40,14 @@ import type { HandlerFailure } from "../work/handler-options.ts";
 import { labelMessages } from "../work/outbox.ts";
 import { endWithRefusal } from "../work/refusal.ts";
 import { type Next, Retries } from "../work/retries.ts";
-import { Tx } from "../work/tx.ts";
 import type { Event } from "./event.ts";
 import { DONE, type EventRun, type StepFailure, type StepResult } from "./event-run.ts";
-import { HandlerTransaction, type ShareContext, type TransactionalHandler, type WorkHandler } from "./handler.ts";
+import { HandlerTransaction, type ShareContext, type TransactionalHandler } from "./handler.ts";
 import type { LeaseKeeper } from "./lease-keeper.ts";
 import { onFailedText, settlementOf, shareOf } from "./outcome.ts";
 import type { Publisher } from "./publisher.ts";
 import type { Slots } from "./slots.ts";
-import type { HandlerWork, OnFailed, TransactionalCall } from "./subscription.ts";
+import type { OnFailed, TransactionalCall } from "./subscription.ts";
 import type { Step } from "./subscriptions.ts";
 import type { TopicMatches } from "./topic-match.ts";
 
@@ -84,7 +83,6 @@ interface Handling {
   readonly context: ShareContext;
   /** Of a handler that was subscribed with an open space. */
   readonly attempt: Attempt | undefined;
-  readonly tx: Tx | undefined;
   /** Of the runs before it; undefined for the first. */
   retries: Retries | undefined;
 }
@@ -143,26 +141,22 @@ export class TransactionalShare {
     else void this.#slots.during(step, end).then((ended) => this.#ended(handling, ended));
   }
 
-  #call({ run, step, call, context, attempt, tx }: Handling, wait: HandlerWait) {
+  #call(handling: Handling, wait: HandlerWait) {
+    const { run, call, context, attempt } = handling;
     const { event } = run;
-    if (run.failing !== undefined) {
-      const { failure } = run.failing;
-      const onFailed = step.subscription.onFailed as OnFailed;
-      const inside = attempt === undefined ? <T>(code: () => T) => code() : <T>(code: () => T) => attempt.enter(code);
-      return callHandler(
-        (given: Event) => inside(() => onFailed(failure, (tx ?? context) as never, given)),
-        event,
-        undefined,
-        wait,
-      );
-    }
-    if (attempt === undefined || tx === undefined)
-      return callHandler(call.handler as TransactionalHandler, event, context as HandlerTransaction, wait);
-    const { relayed } = call.work as HandlerWork;
-    if (relayed !== undefined)
-      return callHandler((given: Event) => relayed(given, tx, attempt), event, undefined, wait);
-    const handler = call.handler as WorkHandler;
-    return callHandler((given: Event) => attempt.enter(() => handler(given, tx)), event, undefined, wait);
+    if (run.failing !== undefined) return this.#callOnFailed(handling, run.failing, wait);
+    if (attempt !== undefined && call.work !== undefined) return callHandler(call.work.call, event, attempt, wait);
+    return callHandler(call.handler as TransactionalHandler, event, context as HandlerTransaction, wait);
+  }
+
+  #callOnFailed({ run, step, call, context, attempt }: Handling, { failure }: StepFailure, wait: HandlerWait) {
+    const { work } = call;
+    const onFailed = step.subscription.onFailed as OnFailed;
+    const called =
+      attempt === undefined || work === undefined
+        ? (event: Event) => onFailed(failure, context as never, event)
+        : (event: Event) => work.failed?.(failure, event, attempt);
+    return callHandler(called, run.event, undefined, wait);
   }
 
   #open(run: EventRun, step: Step, call: TransactionalCall, rerun: Rerun | undefined): Handling {
@@ -173,15 +167,14 @@ export class TransactionalShare {
     if (work === undefined) {
       const transaction = replica.transaction();
       const context = new HandlerTransaction(facts, this.#publisher, { replica, transaction });
-      return { run, step, call, transaction, context, attempt: undefined, tx: undefined, retries };
+      return { run, step, call, transaction, context, attempt: undefined, retries };
     }
     const { message } = run.event;
     const id = `${message.metadata.id}/${step.subscriber}`;
     const { attempt: number } = facts;
     const { bornMs } = rerun ?? {};
     const attempt = new Attempt(work.attempts, { replica, id, number, label: labelOfMessage(message), bornMs });
-    const tx = new Tx(attempt, work.outbox, message);
-    return { run, step, call, transaction: attempt.transaction, context: attempt, attempt, tx, retries };
+    return { run, step, call, transaction: attempt.transaction, context: attempt, attempt, retries };
   }
 
   #rerunOf(run: EventRun, step: Step): Rerun | undefined {

@@ -15,8 +15,13 @@ import { unknownOption } from "../message/near-word.ts";
 import { show } from "../message/problem.ts";
 import { labelOf } from "../store/label.ts";
 import { type HandlerOptions, handlerOptionsProblem, KNOWN_HANDLER_OPTIONS } from "../work/handler-options.ts";
-import { type Capability, type Durability, durabilityProblem, type SpawnContext } from "./capability.ts";
-import type { DeliveryOptions } from "./event-journal.ts";
+import {
+  type Capability,
+  type Durability,
+  durabilityProblem,
+  type EventDeliveries,
+  type SpawnContext,
+} from "./capability.ts";
 import type { OrJson, TypedCapability } from "./exchanges.ts";
 import { type FailedMessage, type HandlerContext, MailboxActor, type MailboxOptions } from "./mailbox-actor.ts";
 import { type Branch, type DataOf, type DataSchema, dataAs, messageSchema, type SentTo } from "./message-schema.ts";
@@ -198,14 +203,13 @@ export function declared<Context>(definition: CapabilityDefinition<Context>): Om
 }
 
 /** The options that the journal applies when it delivers events to the capability. */
-function eventOptions<Context>(definition: CapabilityDefinition<Context>): DeliveryOptions {
+function eventOptions<Context>(definition: CapabilityDefinition<Context>): EventDeliveries {
   const { retry, concurrency, serialBy, onFailed } = definition;
   return {
     ...(retry === undefined ? {} : { retry }),
     ...(concurrency === undefined ? {} : { concurrency }),
     ...(serialBy === undefined ? {} : { serialBy: (message) => serialBy(message.data, message) }),
-    // A plain capability has no transaction: its actor calls `onFailed` (`EventFanout`).
-    ...(onFailed === undefined ? {} : { onFailed: (failure, tx, { data }) => onFailed(failure, tx as Context, data) }),
+    hasOnFailed: onFailed !== undefined,
   };
 }
 

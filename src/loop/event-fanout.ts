@@ -7,14 +7,15 @@ import { RELAYED_EVENT_HEARD_MS } from "../limits.ts";
 import type { Message } from "../message/envelope.ts";
 import { Failure, fromError, thrownText } from "../message/error-data.ts";
 import { error, reply } from "../message/lineage.ts";
+import type { Attempt } from "../work/attempt.ts";
 import type { HandlerFailure } from "../work/handler-options.ts";
 import { retryPolicyOf } from "../work/retry-policy.ts";
 import { mayKnow } from "./admission.ts";
 import type { Answers } from "./answers.ts";
+import type { EventDeliveries } from "./capability.ts";
 import { copyMessage } from "./emission.ts";
-import type { DeliveryOptions, EventJournal, WorkDelivery } from "./event-journal.ts";
+import type { DeliveryOptions, EventJournal } from "./event-journal.ts";
 import type { Inbound, Origin } from "./inbound.ts";
-import { schemaProblem } from "./message-schema.ts";
 import type { Observations } from "./observation.ts";
 import { DeliveryFailed, Parcel } from "./parcel.ts";
 import type { RoutingTable } from "./routing-table.ts";
@@ -44,35 +45,36 @@ export class EventFanout {
     if (!journal) return;
     for (const [type, names] of table.subscribedTypes()) {
       for (const name of names) {
-        const { work: space, clearance, outbound, deliveries = {} } = actors.get(name)?.capability ?? {};
-        const deliver = (message: Message, delivery?: WorkDelivery) => this.#deliver(message, name, delivery);
-        if (space === undefined || outbound === undefined || journal.subscribeWork === undefined) {
+        const { work: space, clearance, deliveries } = actors.get(name)?.capability ?? {};
+        const deliver = (message: Message, attempt?: Attempt) => this.#deliver(message, name, attempt);
+        if (space === undefined || journal.subscribeWork === undefined) {
           const options = this.#options(deliveries, name, false);
           journal.subscribe(type, name, async (message) => void (await deliver(message)), options);
-          continue;
+        } else {
+          const options = this.#options(deliveries, name, true);
+          journal.subscribeWork({ type, subscriber: name, space, clearance, ...options }, deliver);
         }
-        const options = this.#options(deliveries, name, true);
-        const problemOf = (message: Message) => schemaProblem(outbound, message)?.text;
-        journal.subscribeWork({ type, subscriber: name, space, clearance, problemOf, ...options }, deliver);
       }
     }
   }
 
-  /** `when` and `onFailed` get the value that the handler threw. The actor of a handler without a transaction calls its `onFailed` itself. */
-  #options({ retry, onFailed, ...others }: DeliveryOptions, name: string, isWork: boolean): DeliveryOptions {
+  /** `when` and `onFailed` get the value that the handler threw. The actor calls its `onFailed`, in the attempt if there is one. */
+  #options(deliveries: EventDeliveries | undefined, name: string, isWork: boolean): DeliveryOptions {
+    const { retry, hasOnFailed = false, ...others } = deliveries ?? {};
     const policy = retryPolicyOf(retry);
     const { when } = policy;
-    const plainly = async (failure: HandlerFailure, _: unknown, message: Message) => {
+    const plainly = async (failure: HandlerFailure, message: Message) => {
       const problem = await this.#parts.actors.get(name)?.failed(message, failure);
       if (problem !== undefined) throw new Error(problem);
     };
-    const call = isWork ? onFailed : plainly;
+    const onFailed: DeliveryOptions["onFailed"] = (failure, attempt, message) =>
+      isWork && attempt !== undefined
+        ? this.#parts.actors.get(name)?.failedWork(message, failureIn(failure), attempt)
+        : plainly(failureIn(failure), message);
     return {
       ...others,
       retry: when === undefined ? policy : { ...policy, when: (thrown) => when(thrownIn(thrown)) },
-      ...(onFailed === undefined || call === undefined
-        ? {}
-        : { onFailed: (failure, tx, message) => call(failureIn(failure), tx, message) }),
+      ...(hasOnFailed ? { onFailed } : {}),
     };
   }
 
@@ -120,7 +122,7 @@ export class EventFanout {
   // To the subscribers -----------------------------------------------------------------------------------------------------------
 
   /** Takes an event through one subscriber for the journal; rejects with the failure of its handler. */
-  #deliver(message: Message, name: string, delivery?: WorkDelivery): Promise<unknown> {
+  #deliver(message: Message, name: string, attempt?: Attempt): Promise<unknown> {
     return new Promise((resolve, reject) => {
       const over = (failure: string | undefined, thrown: unknown) => {
         const { end } = parcel;
@@ -128,7 +130,7 @@ export class EventFanout {
         else if (end === undefined || end.kind === "returned") resolve(end?.value);
         else reject(end.error);
       };
-      const parcel = new Parcel(copyMessage(message), over, delivery);
+      const parcel = new Parcel(copyMessage(message), over, attempt);
       const refusal = this.#post(message, name, parcel);
       if (refusal === undefined) this.#heard(message.metadata.id, name);
       else parcel.ended(refusal);

@@ -3,11 +3,9 @@
  * The kernel puts the bus here.
  */
 import type { Message } from "../message/envelope.ts";
-import type { WorkSpace } from "../work/attempt.ts";
-import type { Cancellable } from "../work/handler-call.ts";
+import type { Attempt, WorkSpace } from "../work/attempt.ts";
 import type { HandlerFailure } from "../work/handler-options.ts";
 import type { Retry } from "../work/retry-policy.ts";
-import type { Tx } from "../work/tx.ts";
 
 export interface EventJournal {
   /** Resolves when the event is durable; it is delivered after that, through `subscribe`. */
@@ -23,7 +21,7 @@ export interface EventJournal {
    * The same for a handler whose work and delivery are one commit; `deliver` resolves with the result of the handler. Without it, the handler
    * commits its work before the delivery is settled.
    */
-  subscribeWork?(work: SubscribedWork, deliver: (message: Message, delivery: WorkDelivery) => Promise<unknown>): void;
+  subscribeWork?(work: SubscribedWork, deliver: (message: Message, attempt: Attempt) => Promise<unknown>): void;
   /** Reads the journal for clients that follow it. Without it, `Sys.Subscribe` answers 404. */
   readonly feed?: EventFeed;
 }
@@ -35,8 +33,8 @@ export interface DeliveryOptions {
   readonly concurrency?: number;
   /** Events with the same key are delivered one after the other, in the order of the journal. */
   readonly serialBy?: (message: Message) => string;
-  /** Called for a delivery that has failed for good. With `subscribeWork` it gets a `Tx`, whose commit carries the failed status. */
-  readonly onFailed?: (failure: HandlerFailure, tx: Tx | undefined, message: Message) => unknown;
+  /** Called for a delivery that has failed for good. With `subscribeWork` it gets an attempt, whose commit carries the failed status. */
+  readonly onFailed?: (failure: HandlerFailure, attempt: Attempt | undefined, message: Message) => unknown;
 }
 
 export interface SubscribedWork extends DeliveryOptions {
@@ -44,14 +42,6 @@ export interface SubscribedWork extends DeliveryOptions {
   readonly subscriber: string;
   readonly space: WorkSpace;
   readonly clearance: readonly string[] | undefined;
-  /** Why the subscriber may not send a message. */
-  readonly problemOf: (message: Message) => string | undefined;
-}
-
-/** One try of such a delivery. `attempt` is told when the handler is left behind. */
-export interface WorkDelivery {
-  readonly tx: Tx;
-  readonly attempt: Cancellable;
 }
 
 /** The journal by pages. It keeps no position: the reader does. */

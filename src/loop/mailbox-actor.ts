@@ -13,6 +13,7 @@ import type { Json } from "../message/json.ts";
 import { causedBy, command, error, event, type Lineage, query, reply } from "../message/lineage.ts";
 import { withClearance } from "../store/clearance.ts";
 import { isRefusal, type Label, labelOf } from "../store/label.ts";
+import type { Attempt } from "../work/attempt.ts";
 import { Cancellation } from "../work/cancellation.ts";
 import { type Cancellable, callHandler, endOf, type HandlerWait, isThenable } from "../work/handler-call.ts";
 import type { HandlerFailure } from "../work/handler-options.ts";
@@ -102,6 +103,9 @@ export class SentMessageEvent implements ActorEvent {
   }
 }
 
+/** Handles the failure of an event as part of an attempt. */
+export type FailedWork = (message: Message, failure: HandlerFailure, attempt: Attempt) => unknown;
+
 /** A message that has failed for good. */
 export interface FailedMessage {
   readonly message: Message;
@@ -123,6 +127,7 @@ export interface MailboxOptions {
   readonly serialBy?: KeyOf | undefined;
   /** Called for a message that is not tried again, before its error leaves; gives a text to add to the error. */
   readonly failed?: ((failed: FailedMessage) => Promise<string | undefined> | undefined) | undefined;
+  readonly failedWork?: FailedWork | undefined;
   readonly clearance?: readonly string[] | undefined;
   /** How long a handler is waited for; 0, unless given, for ever. */
   readonly timeoutMs?: number;
@@ -144,6 +149,7 @@ export class MailboxActor implements CapabilityActor {
   readonly #mailbox: Mailbox;
   readonly #retry: RetryPolicy;
   readonly #whenFailed: MailboxOptions["failed"];
+  readonly failedWork: FailedWork | undefined;
   /** Attempts that messages have had, of those that were tried more than once here. */
   readonly #attempts = new Map<Posted, number>();
   /** Messages that wait for their next attempt. */
@@ -171,6 +177,7 @@ export class MailboxActor implements CapabilityActor {
     this.#mailbox = new Mailbox(concurrency, serialBy);
     this.#retry = retryPolicyOf(options.retry);
     this.#whenFailed = options.failed;
+    this.failedWork = options.failedWork;
     this.#clearance = clearance === undefined ? undefined : labelOf(clearance);
   }
 

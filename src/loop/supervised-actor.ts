@@ -12,6 +12,7 @@ import type { Host, Timer } from "../host/host.ts";
 import { ACTOR_BACKOFF_START_MS, RESTART_WINDOW_MS, RESTARTS_MAX } from "../limits.ts";
 import { causationOf, type Message } from "../message/envelope.ts";
 import { type ErrorData, type Failure, thrownText } from "../message/error-data.ts";
+import type { Attempt } from "../work/attempt.ts";
 import type { HandlerFailure } from "../work/handler-options.ts";
 import type { ActorEvent, Capability, CapabilityActor, Posted, Relayed, Withdrawn } from "./capability.ts";
 import type { Origin } from "./inbound.ts";
@@ -160,6 +161,11 @@ export class SupervisedActor {
   /** Whether a message would wait until a message that it handles has ended: all do if it handles one at a time. */
   waitsBehind(message: Message, handled: string): boolean {
     return this.#actor?.waitsBehind?.(message, handled) ?? true;
+  }
+
+  /** Lets the actor handle the failure of an event as part of an attempt. */
+  failedWork(message: Message, failure: HandlerFailure, attempt: Attempt): unknown {
+    return this.#actor?.failedWork?.(message, failure, attempt);
   }
 
   /** Lets the actor handle a failure; a text if that went wrong. */

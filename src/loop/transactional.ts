@@ -33,6 +33,7 @@ import { pullStored } from "../store/stored-value.ts";
 import type { Commit } from "../store/transaction.ts";
 import { Attempt, type AttemptKind } from "../work/attempt.ts";
 import { callHandler, type HandlerEnd, isThenable } from "../work/handler-call.ts";
+import type { HandlerFailure } from "../work/handler-options.ts";
 import { labelMessages, Outbox } from "../work/outbox.ts";
 import type { Receipts } from "../work/receipts.ts";
 import { endWithRefusal } from "../work/refusal.ts";
@@ -47,7 +48,6 @@ import {
   mailboxOptions,
   type RequestHandlers,
 } from "./define-capability.ts";
-import type { WorkDelivery } from "./event-journal.ts";
 import type { TypedCapability } from "./exchanges.ts";
 import { isAwaited, isRefusalCode } from "./inbound.ts";
 import {
@@ -97,8 +97,13 @@ export function transactional<CommandsSent, CommandsIn, CommandsOut, QueriesSent
         answerConfirmed({ host, replica, run: () => context.within(() => dispatch(asked, message, context)) });
       const handle: MessageHandler = (message, context, request) =>
         message.kind === "query" ? answerQuery(message, context) : entry.handle(message, context, request);
-      const options = { ...mailboxOptions(rest, spawned), failed: (one: FailedMessage) => entry.failed(one) };
-      return new MailboxActor(host, handle, options);
+      const options = {
+        ...mailboxOptions(rest, spawned),
+        failed: (one: FailedMessage) => entry.failed(one),
+        failedWork: entry.failedWork,
+      };
+      entry.actor = new MailboxActor(host, handle, options);
+      return entry.actor;
     },
   };
 }
@@ -114,6 +119,8 @@ interface Command {
   readonly invocation: Invocation;
   /** The time that ids of its messages carry, once it has sent one. */
   bornMs: number | undefined;
+  /** Of a command that runs again: repeated ones get it too. */
+  answer: Promise<Json> | undefined;
   /** Made by the first attempt that comes to nothing. */
   retries: Retries | undefined;
 }
@@ -133,13 +140,18 @@ class CommandEntry {
   readonly #outbox: Outbox;
   readonly #kind: AttemptKind;
   readonly #receipts: Receipts;
+  /** Commands whose handlers run again, beside the mailbox. */
+  readonly #rerunning = new Map<string, Command>();
+  /** Asks other capabilities. */
+  actor: MailboxActor | undefined;
 
   constructor(spawned: SpawnContext, space: Space, definition: CapabilityDefinition<Tx>, outbound: MessageSchema) {
     this.#spawned = spawned;
     this.#replica = space.replica(space.name);
     this.#definition = definition;
     const { name: source, topicOf } = spawned;
-    this.#outbox = new Outbox({ source, topicOf, problemOf: (message) => schemaProblem(outbound, message)?.text });
+    const problemOf = (message: Message) => schemaProblem(outbound, message)?.text;
+    this.#outbox = new Outbox({ source, topicOf, problemOf, space, requester: () => this.actor });
     this.#receipts = space.receipts;
     this.#kind = space.attemptsOf(`the handler of ${spawned.name}`, definition.clearance);
   }
@@ -151,8 +163,8 @@ class CommandEntry {
     request: PendingRequest | undefined,
   ): AnswerLater | undefined | Promise<AnswerLater | undefined> {
     const { id } = message.metadata;
-    const delivery = context.parcel?.delivery;
-    if (delivery !== undefined) return this.#deliver(message, context, delivery);
+    const delivered = context.parcel?.attempt;
+    if (delivered !== undefined) return this.#deliver(message, context, delivered);
     const subscriber = this.#spawned.name;
     const invocation: Invocation =
       message.kind === "event" ? { kind: "event", id, subscriber } : { kind: "command", id };
@@ -162,36 +174,40 @@ class CommandEntry {
       request,
       invocation,
       bornMs: undefined,
+      answer: undefined,
       retries: undefined,
     };
     return message.kind === "command" && this.#receipts.isNew(id) ? this.#begin(command) : this.#look(command);
   }
 
   /** An event that the journal delivers: the bus commits the attempt together with the delivery. */
-  #deliver(message: Message, context: Handling, { tx, attempt }: WorkDelivery): undefined | Promise<undefined> {
+  #deliver(message: Message, context: Handling, attempt: Attempt): undefined | Promise<undefined> {
     context.attempt = attempt;
     const parcel = context.parcel as Parcel;
     const ended = (end: HandlerEnd): undefined => {
       parcel.end = end;
     };
-    const end = callHandler(this.#callWith, message, tx);
+    const end = callHandler(this.#call, message, attempt);
     return isThenable(end) ? end.then(ended) : ended(end);
   }
-
-  readonly #callWith = (message: Message, tx: Tx): unknown => tx.within(() => dispatch(this.#definition, message, tx));
 
   /** The id may have been handled before: its receipt answers, and the handler is not called. */
   async #look(command: Command): Promise<AnswerLater> {
     const { message } = command;
     const known = await this.#receipts.look(command.invocation);
     if (known.kind === "too-old") throw new Failure(410, known.rejection.message, { reason: "TOO_OLD" });
+    const running = this.#rerunning.get(message.metadata.id);
+    if (known.kind === "new" && running !== undefined) return joined(running, command);
     return known.kind === "new"
       ? this.#begin(command)
       : new AnswerLater(Promise.resolve(message.kind === "event" ? null : answerOf(known.value, message)));
   }
 
   #begin(command: Command): AnswerLater | Promise<AnswerLater> {
-    const answer = (made: Made) => new AnswerLater(this.#answer(command, made));
+    const answer = (made: Made) => {
+      command.answer = this.#answer(command, made);
+      return new AnswerLater(command.answer);
+    };
     const made = this.#attempt(command);
     return isThenable(made) ? made.then(answer) : answer(made);
   }
@@ -288,13 +304,30 @@ class CommandEntry {
   // The answer -------------------------------------------------------------------------------------------------------------
 
   async #answer(command: Command, first: Made): Promise<Json> {
+    const outcome = await first.answered;
+    if (outcome.kind === "committed") return this.#concluded(command, first);
+    const { id } = command.message.metadata;
+    this.#rerunning.set(id, command);
+    try {
+      return await this.#persist(command, first);
+    } finally {
+      this.#rerunning.delete(id);
+    }
+  }
+
+  #concluded(command: Command, { attempt, end }: Made): Promise<Json> {
+    attempt.lineage.confirm();
+    return this.#ended(command, end);
+  }
+
+  /** Runs the handler until its commit stands, or cannot. */
+  async #persist(command: Command, first: Made): Promise<Json> {
     for (let made = first; ; made = await this.#attempt(command)) {
       const { lineage } = made.attempt;
       const outcome = await made.answered;
       const next = outcome.kind === "committed" ? DONE : await this.#retries(command).next(outcome, made.commit);
-      if (next.kind === "done") lineage.confirm();
-      else lineage.fail("the commit of the command was rejected");
-      if (next.kind === "done") return this.#ended(command, made.end);
+      if (next.kind === "done") return this.#concluded(command, made);
+      lineage.fail("the commit of the command was rejected");
       if (next.kind === "already") return this.#fromReceipt(command, outcome);
       if (next.kind !== "again") throw failureOf(next);
     }
@@ -319,6 +352,12 @@ class CommandEntry {
     if (failure.kind === "threw" && handling?.hasFailed !== true) return undefined;
     return this.#definition.onFailed === undefined ? this.#note(failed) : this.#callOnFailed(failed);
   }
+
+  /** An event that the journal delivers: the bus commits the attempt together with the failed status. */
+  readonly failedWork = (message: Message, failure: HandlerFailure, attempt: Attempt): unknown => {
+    const tx = new Tx(attempt, this.#outbox, message);
+    return attempt.enter(() => this.#definition.onFailed?.(failure, tx, copyJson(message.data)));
+  };
 
   async #note({ message, failure }: FailedMessage, problem?: string): Promise<string | undefined> {
     const error = problem === undefined ? failure.message : `${failure.message}; ${problem}`;
@@ -392,6 +431,12 @@ class CommandEntry {
   }
 }
 
+/** The answer of a command that runs again, for a repeated one. */
+function joined({ message, answer }: Command, { message: repeated }: Command): AnswerLater {
+  if (answer === undefined || requestOf(message) !== requestOf(repeated)) throw idReused(repeated);
+  return new AnswerLater(answer);
+}
+
 function isPending({ as }: JournalEntry): boolean {
   return as.status === "pending";
 }
@@ -425,7 +470,11 @@ export function answerOf(receipt: Json | undefined, message: Message): Json {
     throw new Failure(410, `${message.metadata.id} was handled, and its answer was erased; choose another id`);
   const { request, result } = (receipt ?? {}) as Partial<ReceiptValue>;
   if (request === requestOf(message)) return result ?? null;
-  throw new Failure(409, `the id ${message.metadata.id} was used before, for something else; choose another`, {
+  throw idReused(message);
+}
+
+function idReused({ metadata }: Message): Failure {
+  return new Failure(409, `the id ${metadata.id} was used before, for something else; choose another`, {
     reason: "ID_REUSED",
   });
 }

@@ -33,6 +33,7 @@ import type { Commit, Transaction, TransactionMark } from "../store/transaction.
 import { Cancellation } from "./cancellation.ts";
 import type { Cancellable } from "./handler-call.ts";
 import { Lineage } from "./lineage.ts";
+import { labelMessages } from "./outbox.ts";
 import type { Refusal } from "./refusal.ts";
 import { WorkError } from "./work-error.ts";
 
@@ -392,6 +393,7 @@ export class Attempt implements WorkContext, Cancellable {
   commit(): Commit {
     this.end();
     this.letGoOfOthers();
+    labelMessages(this.label, this.transaction);
     const commit = this.transaction.commit();
     if (commit.rejection === undefined)
       this.lineage.applied({ session: commit.session, localSequence: commit.localSequence });
@@ -469,6 +471,8 @@ export class Attempt implements WorkContext, Cancellable {
 
   #requireLoaded(home: Home): void {
     const { document, replica } = home;
+    // A document that the attempt itself has put needs no load.
+    if (!document.isKnown && this.#known(replica)?.puts(document)) return;
     if (document.state === "absent" && !document.isKnown) replica.touch(document);
     if (document.isKnown) return;
     this.#missing ??= new Set();

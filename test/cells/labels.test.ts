@@ -41,7 +41,7 @@ describe("labels", () => {
     expect(codeOf(() => labelOf([""]))).toBe("LABEL_MISUSE");
   });
 
-  test("[F8] lie on places: above, at and below what is read, step by step", async () => {
+  test("[F20] lie on places: above, at and below what is read, step by step", async () => {
     const { space, quiet } = await setup();
     const doc = space.cell<{ a: { b: number; c: number }; "a/b": number }>("doc");
     doc.set({ a: { b: 1, c: 2 }, "a/b": 3 });
@@ -330,7 +330,7 @@ describe("what is sent", () => {
     telling.handle((value) => low.set(value));
     const passing = space.stream<boolean>("passing");
     passing.handle((isCurious, context) => {
-      context.send(telling, 7, { onOutcome });
+      context.sendTo(telling, 7, { onOutcome });
       context.emit("passed.on", 7);
       // Whether the send happens depends on what comes of this.
       if (isCurious && secret.get() === 0) throw new Error("nothing to pass on");
@@ -363,18 +363,18 @@ describe("what is sent", () => {
     expect(published.map(({ message }) => message?.metadata.label)).toEqual([["s"], undefined]);
   });
 
-  test("[F11] under a label, and handled, does not show in the ids of what others send, or in those that handlers make", async () => {
+  test("[F25] under a label, and handled, does not show in the ids of what others send, or in those that handlers make", async () => {
     const ids = async (secretSends: number) => {
       const { space, secret, quiet } = await withSecret();
       const [high, low] = [space.stream<number>("high"), space.stream<number>("low")];
       const passed = space.stream<number>("passed");
       high.handle((value) => void secret.set(value));
       const seen = new Calls<string>();
-      low.handle((_, { newId, send }) => {
+      low.handle((_, { newId, sendTo }) => {
         seen.note(newId());
-        send(passed, 1);
+        sendTo(passed, 1);
       });
-      passed.handle((_, { eventId }) => seen.note(eventId));
+      passed.handle((_, { id }) => seen.note(String(id)));
       for (let i = 0; i < secretSends; i++) space.transact(() => void high.send(secret.get() as number));
       space.effect(() => {
         for (let i = 0; i < secretSends; i++) if (secret.get() !== undefined) high.send(1);
@@ -389,7 +389,7 @@ describe("what is sent", () => {
     expect(await ids(3)).toEqual(await ids(0));
   });
 
-  test("[F11] from above a handler's clearance does not reach it, nor what brings it up to date", async () => {
+  test("[F24] from above a handler's clearance does not reach it, nor what brings it up to date", async () => {
     const { space, secret, outcomes, onOutcome, quiet } = await withStreams();
     const told = new Calls();
     const deaf = space.stream<number>("deaf");

@@ -55,7 +55,7 @@ describe("erasing a subject", () => {
     expect(await millrace("verify")).toMatchObject({ code: 0 });
   });
 
-  test("[S134] a tombstone with another digest, or in the place of another payload, is found by verify", async () => {
+  test("[S134] verify finds a tombstone with another digest or in place of another payload", async () => {
     const { directory, json, millrace } = await planted();
     await json("erase", "--subject", "anna", "--yes");
     const database = new DatabaseSync(join(directory, "kernel.db"));
@@ -70,7 +70,7 @@ describe("erasing a subject", () => {
     });
   });
 
-  test("[K68] erase needs a subject of three characters", async () => {
+  test("[K68] erase needs a subject and a stopped kernel", async () => {
     const { millrace } = setup();
     expect(await millrace("erase", "--subject", "an")).toMatchObject({ code: 2 });
   });
