@@ -24,7 +24,10 @@ const ARROWS: Readonly<Record<string, readonly string[]>> = {
   kernel: ["store", "work", "scheduler", "cells", "bus", "loop", "extensions", "adapters"],
   client: [],
   cli: ["kernel", "client"],
-  "testing.ts": ["cells"],
+  "testing.ts": ["cells", "kernel"],
+  "signals.ts": ["cells", "scheduler", "store"],
+  "worker.ts": ["loop"],
+  "node.ts": ["kernel", "adapters", "store"],
 };
 const FOR_ALL = ["message", "host", "limits.ts"];
 
