@@ -5,7 +5,7 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { type Claim, event, Replica, type Store, systemHost } from "millrace";
+import { type Claim, eventMessage, Replica, type Store, systemHost } from "millrace";
 import { openSqliteStore } from "millrace/sqlite";
 
 const host = systemHost();
@@ -30,7 +30,7 @@ async function handle(store: Store, { row, lease, attempt }: Claim): Promise<str
 
 {
   await using store = await openSqliteStore({ path });
-  const sales = [3, 4].map((price) => event(host, "Sale.Made", { price }));
+  const sales = [3, 4].map((price) => eventMessage(host, "Sale.Made", { price }));
   const appended = await store.append(
     sales.map((message) => ({ message, topic: "sale.made", source: "till", as: { status: "pending" } as const })),
   );

@@ -4,18 +4,18 @@ import {
   causationOf,
   causedBy,
   checkMessage,
-  command,
-  event,
+  commandMessage,
+  eventMessage,
   fromCloudEvent,
-  reply,
+  replyMessage,
   toCloudEvent,
 } from "millrace/message";
 
 const host = systemHost();
 
-const order = command(host, "Order.Place", { item: "lamp", pieces: 2 }, { correlation: "basket 7" });
-const placed = event(host, "Order.Placed", { item: "lamp" }, causedBy(order));
-const answer = reply(host, order, { number: 1001 });
+const order = commandMessage(host, "Order.Place", { item: "lamp", pieces: 2 }, { correlation: "basket 7" });
+const placed = eventMessage(host, "Order.Placed", { item: "lamp" }, causedBy(order));
+const answer = replyMessage(host, order, { number: 1001 });
 console.log("the event was caused by the command:", causationOf(placed) === order.metadata.id);
 console.log("it belongs to the same conversation:", placed.metadata.correlation);
 console.log("the reply has the type of the request:", answer.type);

@@ -5,6 +5,40 @@
  */
 /// <reference lib="esnext.disposable" preserve="true" />
 
+// The everyday API: an app, its definitions, and how to run and call it.
+export { App, app, type Definition } from "./app/app.ts";
+export type { AppTx, Later, SentData } from "./app/app-tx.ts";
+export type {
+  AnyApp,
+  AppEvent,
+  Caller,
+  CallOptions,
+  CommandAnswer,
+  CommandFailure,
+  CommandInput,
+  CommandName,
+  EventData,
+  EventName,
+  EventsOptions,
+  Live,
+  QueryAnswer,
+  QueryInput,
+  QueryName,
+  Result,
+} from "./app/caller.ts";
+export type { Duration } from "./app/duration.ts";
+export { EventDefinition, type Schema, type } from "./app/event-definition.ts";
+export { OnDefinition, type OnOptions, on, type RunContext, type Steps } from "./app/on.ts";
+export type { AppParts } from "./app/parts.ts";
+export {
+  CommandDefinition,
+  type CommandOptions,
+  command,
+  QueryDefinition,
+  type QueryOptions,
+  query,
+} from "./app/request.ts";
+export { type CronOptions, cron, ScheduleDefinition, type Slot } from "./app/schedule.ts";
 // Publish and subscribe over the journal.
 export type { Failures, Trace, TraceNode } from "./bus/audit.ts";
 export { BusError, type BusErrorCode, EventsGone } from "./bus/bus-error.ts";
@@ -89,20 +123,23 @@ export { parseLine } from "./message/line.ts";
 export {
   type Answerable,
   causedBy,
-  command,
-  error,
-  event,
+  command as commandMessage,
+  error as errorMessage,
+  event as eventMessage,
   type Lineage,
   MessageTypeError,
   type Mint,
-  query,
-  reply,
+  query as queryMessage,
+  reply as replyMessage,
 } from "./message/lineage.ts";
 export { MillraceError } from "./message/millrace-error.ts";
 export { deleteAt, getAt, type Path, PathError, setAt } from "./message/path.ts";
 export { KERNEL_REASONS, type KernelReason } from "./message/reasons.ts";
 export { TopicError, type TopicErrorCode, topicType } from "./message/topic.ts";
 export { matchesTopic } from "./message/topic-pattern.ts";
+
+export { open } from "./open.ts";
+
 // The scheduler beneath spaces, which several may share: what runs and why, sends to streams, and what handlers launch.
 export { ComputedError, type ComputedErrorCode } from "./scheduler/computed-error.ts";
 export type { Diagnosis, SchedulerStats } from "./scheduler/diagnosis.ts";

@@ -19,20 +19,24 @@ const ARROWS: Readonly<Record<string, readonly string[]>> = {
   cells: ["scheduler", "store", "work"],
   bus: ["store", "work"],
   loop: ["bus", "cells", "store", "work"],
+  app: ["bus", "cells", "loop", "store", "work"],
   extensions: ["bus", "cells", "loop", "work"],
   adapters: ["loop"],
-  kernel: ["store", "work", "scheduler", "cells", "bus", "loop", "extensions", "adapters"],
-  client: [],
+  kernel: ["store", "work", "scheduler", "cells", "bus", "loop", "app", "extensions", "adapters"],
+  // For its types alone.
+  client: ["app"],
   cli: ["kernel", "client"],
-  "testing.ts": ["cells", "kernel"],
+  "testing.ts": ["cells", "kernel", "test-kernel.ts"],
+  "test-kernel.ts": ["app", "kernel"],
   "signals.ts": ["cells", "scheduler", "store"],
   "worker.ts": ["loop"],
   "node.ts": ["kernel", "adapters", "store"],
+  "open.ts": ["app", "kernel"],
 };
 const FOR_ALL = ["message", "host", "limits.ts"];
 
 /** Rooms, or parts of one, that run wherever there is a JavaScript engine. */
-const CORE = ["limits.ts", "message", "host", "store", "work", "scheduler", "cells", "bus", "loop"];
+const CORE = ["limits.ts", "message", "host", "store", "work", "scheduler", "cells", "bus", "loop", "app"];
 const NODE_PARTS = [join("store", "sqlite"), join("store", "postgres")];
 
 interface Import {

@@ -20,7 +20,6 @@ export type { RemovedConsumer } from "./consumer-removal.ts";
 export type { Event } from "./event.ts";
 export { type AnyTopics, EventBus, type EventBusOptions, type StopOptions } from "./event-bus.ts";
 export type {
-  DeliveryTx,
   Handler,
   HandlerContext,
   HandlerTransaction,

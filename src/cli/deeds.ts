@@ -10,6 +10,7 @@ import type { Json } from "../message/json.ts";
 import { placeText } from "../message/path.ts";
 import { connectIfRunning } from "./connection.ts";
 import type { Row } from "./journal-lines.ts";
+import { spacesOf } from "./spaces.ts";
 import type { VerbCall } from "./verb.ts";
 
 export type DeedRun = TracedRun;
@@ -42,10 +43,11 @@ export async function deedsOf(
   subscribersOf: (row: Row) => readonly string[],
 ): Promise<ReadonlyMap<number, Deed>> {
   const stories = new Map<number, readonly StoryCommit[]>();
+  const spaces = spacesOf(call);
   for (const row of rows) {
     const { id, message } = row;
     if (!message) continue;
-    const commits = await commitsOf(store, message, subscribersOf(row));
+    const commits = await commitsOf(store, message, subscribersOf(row), spaces);
     if (commits.length > 0) stories.set(id, commits);
   }
   const traced = await tracedCommits(call, [...stories.values()].flat());

@@ -1,5 +1,5 @@
 /** The sentences of `millrace why`: for rows of the journal, for requests that wait, for nodes. */
-import { findReceipt, KERNEL_SPACE } from "../kernel/commit-story.ts";
+import { findDocument, findReceipt } from "../kernel/commit-story.ts";
 import type {
   CapabilityView,
   GraphView,
@@ -16,6 +16,7 @@ import type { Json } from "../message/json.ts";
 import { causesOf } from "./conversation.ts";
 import { type Row, timeOf, troubleOf } from "./journal-lines.ts";
 import { Listeners } from "./listeners.ts";
+import { spacesOf } from "./spaces.ts";
 import { handlingsOf } from "./story.ts";
 import type { VerbCall } from "./verb.ts";
 
@@ -37,7 +38,7 @@ export async function explainRow(call: VerbCall, store: KernelStore, row: Row): 
     (cause) => `caused by ${cause.message?.kind ?? "?"} ${cause.topic} (${cause.message?.metadata.id ?? cause.id})`,
   );
   const kind = message?.kind === "command" ? "request" : "event";
-  const about = kind === "request" ? await requestLines(store, row) : eventLines(row, listeners);
+  const about = kind === "request" ? await requestLines(call, store, row) : eventLines(row, listeners);
   return {
     ...{ kind, name: `${row.id} ${message?.type ?? topic}` },
     verdict: verdictOn(row, listeners.areKnown),
@@ -120,9 +121,9 @@ function eventLines(row: Row, listeners: Listeners): string[] {
   return lines.length > 0 ? lines : ["nobody subscribes to it"];
 }
 
-async function requestLines(store: KernelStore, { message, status }: Row): Promise<string[]> {
+async function requestLines(call: VerbCall, store: KernelStore, { message, status }: Row): Promise<string[]> {
   if (status !== "done") return [];
-  const receipt = message && (await findReceipt(store, message.metadata.id));
+  const receipt = message && (await findReceipt(store, message.metadata.id, spacesOf(call)));
   if (receipt === undefined) return ["left no receipt: its handler is not transactional, or the receipt is gone"];
   const { result = null } = (receipt ?? {}) as { result?: unknown };
   return [`answered ${JSON.stringify(result)}; the same request again gets this answer and does nothing`];
@@ -189,7 +190,7 @@ export async function explainNode(
 
 /** `command Shop.Order (id) of a client of the socket, handled by shop` */
 async function writerText(call: VerbCall, store: KernelStore, address: string): Promise<string> {
-  const writer = await lastWriter(store, address);
+  const writer = await lastWriter(store, address, spacesOf(call));
   if (!writer) return "a commit that the change feed no longer reaches back to";
   const { invocation, sequence } = writer;
   if (!invocation) return `code of the app, outside of a transactional handler (commit ${sequence})`;
@@ -211,9 +212,9 @@ export async function explainCell(
   graph: GraphView | undefined,
 ): Promise<Explanation | undefined> {
   const [id = "", path = ""] = name.split(" /");
-  const { documents } = await store.load(KERNEL_SPACE, [{ scope: "space", id }]);
-  const value = path === "" ? documents[0]?.value : valueAt(documents[0]?.value, path.split("/"));
-  if (documents[0]?.value === undefined) return undefined;
+  const document = await findDocument(store, { scope: "space", id }, spacesOf(call));
+  if (document === undefined) return undefined;
+  const value = path === "" ? document.value : valueAt(document.value, path.split("/"));
   const readers = (graph?.nodes ?? []).filter(({ reads }) => reads.some((read) => concerns(read, name)));
   return {
     ...{ kind: "cell", name },
@@ -270,8 +271,13 @@ function handledText({ kind, type, id, outcome = "is being handled", tookMs }: H
 }
 
 /** Of a stopped kernel: what the node's last recorded run had read, and whether that has moved since. */
-export async function explainRecordedNode(store: KernelStore, name: string): Promise<Explanation | undefined> {
-  const [basis] = await store.basis(KERNEL_SPACE, [name]);
+export async function explainRecordedNode(
+  call: VerbCall,
+  store: KernelStore,
+  name: string,
+): Promise<Explanation | undefined> {
+  const found = await Promise.all(spacesOf(call).map((space) => store.basis(space, [name])));
+  const [basis] = found.flat();
   if (!basis) return undefined;
   const moved = basis.inputs.filter((input) => input.moved).map(({ id }) => id);
   return {

@@ -3,10 +3,11 @@
  * all of them. SPEC: K42.
  */
 import { systemHost } from "../host/system-host.ts";
-import { findReceipt, KERNEL_SPACE } from "../kernel/commit-story.ts";
+import { findDocument, findReceipt } from "../kernel/commit-story.ts";
 import { type KernelStore, openStoreForReading } from "../kernel/open-store.ts";
 import type { Json } from "../message/json.ts";
 import { existingDatabaseFile } from "./database-file.ts";
+import { spacesOf } from "./spaces.ts";
 import { EXIT, type ExitCode, JSON_OPTION, UsageError, type Verb, type VerbCall } from "./verb.ts";
 
 /** In this order an id without a kind is looked for. */
@@ -15,7 +16,8 @@ type ShownKind = (typeof KINDS)[number];
 
 interface Place {
   readonly id: string;
-  readonly space: string;
+  /** Where to look, in this order. */
+  readonly spaces: readonly string[];
   readonly scope: string;
 }
 
@@ -25,7 +27,7 @@ export const show: Verb = {
   summary: "show one event, request, document, receipt or timer in full",
   example: "millrace show event 12\nmillrace show document tasks/list",
   options: {
-    space: { type: "string", value: "S", about: "the space of the document or receipt; kernel unless given" },
+    space: { type: "string", value: "S", about: "the space of the document or receipt; all of them unless given" },
     scope: {
       type: "string",
       value: "S",
@@ -37,7 +39,8 @@ export const show: Verb = {
   run,
 };
 
-async function run({ words, options, environment, terminal }: VerbCall): Promise<ExitCode> {
+async function run(call: VerbCall): Promise<ExitCode> {
+  const { words, options, environment, terminal } = call;
   const [first, second] = words;
   if (first === undefined) throw new UsageError(`name what to show: ${KINDS.join(", ")}, and its id`);
   if (second === undefined && isKind(first))
@@ -45,8 +48,8 @@ async function run({ words, options, environment, terminal }: VerbCall): Promise
   const kind = second === undefined ? undefined : KINDS.find((name) => name === first);
   if (second !== undefined && kind === undefined)
     throw new UsageError(`${JSON.stringify(first)} is none of ${KINDS.join(", ")}`);
-  const space = String(options["space"] ?? KERNEL_SPACE);
-  const place: Place = { id: second ?? first, space, scope: String(options["scope"] ?? "space") };
+  const spaces = options["space"] === undefined ? spacesOf(call) : [String(options["space"])];
+  const place: Place = { id: second ?? first, spaces, scope: String(options["scope"] ?? "space") };
   await using store = await openStoreForReading(systemHost(), existingDatabaseFile(undefined, environment));
   for (const candidate of kind === undefined ? KINDS : [kind]) {
     const value = await FIND[candidate](store, place);
@@ -76,18 +79,17 @@ const FIND: Readonly<Record<ShownKind, (store: KernelStore, place: Place) => Pro
     return (await store.query({ messageId: id, kind: "event", limit: 1 }))[0];
   },
   /** A command that the journal has, with the answer that its receipt holds. */
-  request: async (store, { id, space }) => {
+  request: async (store, { id, spaces }) => {
     const [row] = await store.query({ messageId: id, kind: "command", limit: 1 });
-    return row && { ...row, receipt: (await findReceipt(store, id, space)) ?? null };
+    return row && { ...row, receipt: (await findReceipt(store, id, spaces)) ?? null };
   },
   timer: async (store, { id }) => {
     const rows = await store.dueRows(Number.MAX_SAFE_INTEGER, Number.MAX_SAFE_INTEGER);
     return rows.find(({ key }) => key === id);
   },
-  receipt: (store, { id, space }) => findReceipt(store, id, space),
-  document: async (store, { id, scope, space }): Promise<Json | undefined> => {
-    const { documents } = await store.load(space, [{ scope, id }]);
-    const [document] = documents;
-    return document?.value === undefined ? undefined : { sequence: document.sequence, value: document.value };
+  receipt: (store, { id, spaces }) => findReceipt(store, id, spaces),
+  document: async (store, { id, scope, spaces }): Promise<Json | undefined> => {
+    const document = await findDocument(store, { scope, id }, spaces);
+    return document && { sequence: document.sequence, value: document.value as Json };
   },
 };

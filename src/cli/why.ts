@@ -67,7 +67,7 @@ async function explain(call: VerbCall, store: KernelStore, name: string): Promis
   if (request) return withWork(explainPending(request), work);
   if (remembered) return withWork(remembered, work);
   if (work.length > 0) return explainWork(work);
-  if (!waiting) return (await explainRecordedNode(store, name)) ?? explainCell(call, store, name, undefined);
+  if (!waiting) return (await explainRecordedNode(call, store, name)) ?? explainCell(call, store, name, undefined);
   const node = await askAboutNode(call, name);
   if (node) return explainNode(call, store, node);
   const graph = await askIfRunning<GraphView>(call, "Kernel.Graph");

@@ -10,4 +10,5 @@ export {
   type Exchanges,
   type RequestOptions,
 } from "./client.ts";
+export { type Connected, connect } from "./connect.ts";
 export type { GoneIds, StreamedEvent, SubscribeOptions } from "./subscription.ts";

@@ -3,12 +3,11 @@
  * and continues after the last event: each comes once and in order. Unconsumed events pause the connection instead of
  * filling memory. SPEC: K35.
  */
-import type { Host } from "../host/host.ts";
-import { CLIENT_EVENTS_WAITING_MAX, CLIENT_RECONNECT_MS_MAX, CLIENT_RECONNECT_START_MS } from "../limits.ts";
+import { CLIENT_RECONNECT_MS_MAX, CLIENT_RECONNECT_START_MS } from "../limits.ts";
 import type { Message } from "../message/envelope.ts";
 import { type ErrorData, Failure, failureFrom, isFailure } from "../message/error-data.ts";
 import { command } from "../message/lineage.ts";
-import { LineLink } from "./line-link.ts";
+import { messagesOf, pause, type Source } from "./message-stream.ts";
 
 export interface SubscribeOptions {
   /** Types of events; all if neither types nor topics are given. */
@@ -47,11 +46,6 @@ class Gone extends Failure {
   }
 }
 
-interface Source {
-  readonly path: string;
-  readonly host: Host;
-}
-
 export async function* subscribe(source: Source, options: SubscribeOptions): AsyncGenerator<StreamedEvent, void> {
   const { signal } = options;
   let { from } = options;
@@ -79,58 +73,17 @@ export async function* subscribe(source: Source, options: SubscribeOptions): Asy
 
 /** Ends with the connection, or when the kernel drops a slow reader. */
 async function* oneConnection(
-  { path, host }: Source,
+  source: Source,
   { types, topics, from, signal }: SubscribeOptions,
 ): AsyncGenerator<StreamedEvent, void> {
-  const arrived: Message[] = [];
-  let lost = false;
-  let wake: () => void = () => undefined;
-  const link = await LineLink.open(path, host, {
-    message: (message) => {
-      if (arrived.push(message) >= CLIENT_EVENTS_WAITING_MAX) link.pause();
-      wake();
-    },
-    lost: () => {
-      lost = true;
-      wake();
-    },
-  });
-  const aborted = () => wake();
-  signal?.addEventListener("abort", aborted);
   const wanted = { ...(types && { types }), ...(topics && { topics }), ...(from === undefined ? {} : { from }) };
-  link.send(JSON.stringify(command(host, "Sys.Subscribe", wanted)));
-  try {
-    while (!signal?.aborted) {
-      const message = arrived.shift();
-      if (message?.kind === "event") yield { id: Number(message.metadata["journalId"]), message };
-      else if (message?.kind === "error") {
-        const { code, message: reason, firstId, lastId } = message.data as ErrorData & Partial<GoneIds>;
-        if (code === 503) return;
-        if (firstId !== undefined && lastId !== undefined) throw new Gone(reason, { firstId, lastId });
-        throw failureFrom(message.data as ErrorData);
-      }
-      if (message) continue;
-      if (lost) return;
-      link.resume();
-      await new Promise<void>((resolve) => {
-        wake = resolve;
-      });
+  for await (const message of messagesOf(source, command(source.host, "Sys.Subscribe", wanted), signal)) {
+    if (message.kind === "event") yield { id: Number(message.metadata["journalId"]), message };
+    else if (message.kind === "error") {
+      const { code, message: reason, firstId, lastId } = message.data as ErrorData & Partial<GoneIds>;
+      if (code === 503) return;
+      if (firstId !== undefined && lastId !== undefined) throw new Gone(reason, { firstId, lastId });
+      throw failureFrom(message.data as ErrorData);
     }
-  } finally {
-    signal?.removeEventListener("abort", aborted);
-    link.end();
   }
-}
-
-function pause(host: Host, ms: number, signal: AbortSignal | undefined): Promise<void> {
-  return new Promise((resolve) => {
-    const end = () => {
-      timer.cancel();
-      signal?.removeEventListener("abort", end);
-      resolve();
-    };
-    const timer = host.timer(ms, end);
-    signal?.addEventListener("abort", end);
-    if (signal?.aborted) end();
-  });
 }

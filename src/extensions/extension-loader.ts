@@ -31,7 +31,7 @@ import { type Log, type Logger, loggerFor, logToStderr } from "./logger.ts";
 import { MessageRouter } from "./message-router.ts";
 import { schedulesOf, wireProviders } from "./provider-wiring.ts";
 import type { DueTable } from "./schedule-row.ts";
-import { ScheduleTable } from "./schedule-table.ts";
+import { APP_OWNER, ScheduleTable } from "./schedule-table.ts";
 import { wireSystemTopics } from "./system-topics.ts";
 import { within } from "./time-limit.ts";
 
@@ -224,7 +224,7 @@ export class ExtensionLoader {
     const failed = new Set(
       this.#records.filter(({ enabled, state }) => enabled && state === "ERROR").map(({ id }) => id),
     );
-    await this.#schedules.settle((id) => failed.has(id));
+    await this.#schedules.settle((id) => failed.has(id) || id.startsWith(APP_OWNER));
     this.#watchHealth();
   }
 

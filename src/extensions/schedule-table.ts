@@ -38,6 +38,9 @@ export interface Schedule extends ScheduleName {
   run(slot: Slot): Promise<void>;
 }
 
+/** Begins the owner of a schedule that belongs to an app: no extension has such an id. */
+export const APP_OWNER = "app:";
+
 export interface ScheduleStatus {
   readonly name: string;
   readonly cron: string;

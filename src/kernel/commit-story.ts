@@ -7,6 +7,7 @@
 import type { Message } from "../message/envelope.ts";
 import type { Json } from "../message/json.ts";
 import type { CommitIdentity, DocumentPatch } from "../store/commit.ts";
+import type { DocumentRef } from "../store/document.ts";
 import { isReceiptName, receiptOf } from "../store/receipt-name.ts";
 import type { Store } from "../store/store.ts";
 
@@ -30,17 +31,18 @@ export async function commitsOf(
   store: Store,
   message: Message,
   subscribers: readonly string[],
-  space: string = KERNEL_SPACE,
+  spaces: readonly string[],
 ): Promise<StoryCommit[]> {
   const refs =
     message.kind === "command"
       ? [receiptOf({ kind: "command", id: message.metadata.id })]
       : subscribers.map((subscriber) => receiptOf({ kind: "event", id: message.metadata.id, subscriber }));
   if (refs.length === 0) return [];
-  const { documents } = await store.load(space, refs);
   const stories: StoryCommit[] = [];
-  for (const { value, sequence } of documents) {
-    if (value !== undefined) stories.push(await storyAt(store, space, sequence, value));
+  for (const space of spaces) {
+    const { documents } = await store.load(space, refs);
+    for (const { value, sequence } of documents)
+      if (value !== undefined) stories.push(await storyAt(store, space, sequence, value));
   }
   return stories;
 }
@@ -56,7 +58,15 @@ async function storyAt(store: Store, space: string, sequence: number, receipt: J
 }
 
 /** The answer that a command's receipt holds; undefined when there is none. */
-export async function findReceipt(store: Store, id: string, space: string = KERNEL_SPACE): Promise<Json | undefined> {
-  const { documents } = await store.load(space, [receiptOf({ kind: "command", id })]);
-  return documents[0]?.value;
+export async function findReceipt(store: Store, id: string, spaces: readonly string[]): Promise<Json | undefined> {
+  return (await findDocument(store, receiptOf({ kind: "command", id }), spaces))?.value;
+}
+
+/** The document of that name in the first space that has one. */
+export async function findDocument(store: Store, ref: DocumentRef, spaces: readonly string[]) {
+  for (const space of spaces) {
+    const { documents } = await store.load(space, [ref]);
+    if (documents[0]?.value !== undefined) return { ...documents[0], space };
+  }
+  return undefined;
 }

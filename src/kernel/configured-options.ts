@@ -10,6 +10,7 @@ import { LIMIT_NAMES, type Setting, type Settings } from "./settings.ts";
 
 type ConfiguredOptions = Pick<
   KernelOptions,
+  | "apps"
   | "capabilities"
   | "extensions"
   | "patterns"
@@ -33,6 +34,7 @@ export async function configuredOptions(settings: Settings, directory: DataDirec
   const { agent, requestTimeoutMs, leaseMs, retentionMaxAgeMs: maxAgeMs, retentionMaxSettled: maxSettled } = settings;
   const { receiptsKeepMs: keepMs } = settings;
   return {
+    apps: app?.apps ?? [],
     capabilities: app?.capabilities ?? {},
     extensionData: join(directory.path, "extensions"),
     log: logToStderr(settings.log.value),

@@ -1,4 +1,5 @@
 /** What a kernel is opened with, what its capabilities are built from, and what it says of itself. */
+import type { App } from "../app/app.ts";
 import type { EventBus } from "../bus/event-bus.ts";
 import type { RetentionPolicy } from "../bus/retention.ts";
 import type { Pattern } from "../cells/pattern.ts";
@@ -29,6 +30,8 @@ export interface KernelOptions {
   readonly host?: Host;
   /** Opened by the caller, who may want another backend; closed by the kernel. */
   readonly store: Store;
+  /** Apps that it runs, each in a space of its own name. */
+  readonly apps?: readonly App[];
   readonly capabilities?:
     | Readonly<Record<string, Capability>>
     | ((parts: KernelParts) => Readonly<Record<string, Capability>>);
@@ -88,7 +91,16 @@ export function requireKernelOptions(options: KernelOptions): void {
 }
 
 const KNOWN: Readonly<Record<keyof KernelOptions, true>> = {
-  ...{ host: true, store: true, capabilities: true, extensions: true, agent: true, extensionData: true, log: true },
+  ...{
+    host: true,
+    store: true,
+    apps: true,
+    capabilities: true,
+    extensions: true,
+    agent: true,
+    extensionData: true,
+    log: true,
+  },
   ...{ patterns: true, version: true, socketPath: true, clearance: true, limits: true, retention: true },
   ...{ requestTimeoutMs: true, receipts: true, leaseMs: true, alone: true, observe: true, observeFaults: true },
   ...{ trace: true, space: true, signal: true },

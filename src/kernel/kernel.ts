@@ -38,6 +38,7 @@ import type { Lineage } from "../message/lineage.ts";
 import { labelOf } from "../store/label.ts";
 import type { Store } from "../store/store.ts";
 import { WorkBoard } from "../work/work-board.ts";
+import { Apps } from "./apps.ts";
 import { commandBus, commandsOver, journalOver } from "./bus-journal.ts";
 import { dataDirectory } from "./data-directory.ts";
 import { failuresNoted } from "./failed-commands.ts";
@@ -68,6 +69,7 @@ export class Kernel implements AsyncDisposable {
   #loop!: EventLoop;
   #socket: UnixSocket | undefined;
   #extensions: ExtensionLoader | undefined;
+  #apps!: Apps;
   #runs: RunLog | undefined;
   #handlings: HandlingRing | undefined;
   readonly #board: WorkBoard;
@@ -135,11 +137,20 @@ export class Kernel implements AsyncDisposable {
     this.#bus.standing = () => this.#space.scheduler.standing();
     this.#space.scheduler.onError((error, node) => faults.ofNode(error, node?.id));
     this.#life.goOn();
-    if (options.trace) this.#runs = new RunLog(this.#space);
+    if (options.trace) this.#runs = new RunLog(this.#space.scheduler);
     const parts: KernelParts = { host, store, bus: this.#bus, space: this.#space };
-    const ofApp = await this.#space.restore(() =>
-      typeof options.capabilities === "function" ? options.capabilities(parts) : options.capabilities,
-    );
+    this.#apps = await Apps.open(options.apps ?? [], {
+      ...{ host, store, kernel: this.#space, space: { ...persist, ...limits.space } },
+      ...{ leaseMs, alone: options.alone, log: options.log },
+    });
+    this.#opened.note("apps", (graceMs) => this.#apps.close(graceMs));
+    for (const space of [this.#space, ...this.#apps.spaces]) this.#runs?.add(space);
+    const others = await this.#space.restore(() => {
+      this.#apps.build();
+      return typeof options.capabilities === "function" ? options.capabilities(parts) : options.capabilities;
+    });
+    const ofApp = { ...others, ...this.#apps.capabilities(others) };
+    await this.#apps.load();
     const extensions = this.#findExtensions(options, limits);
     await extensions?.load();
     this.#life.goOn();
@@ -151,6 +162,7 @@ export class Kernel implements AsyncDisposable {
         commands: commandsOver(host, this.#commands, this.#noteFailed("kernel", watched.observe)),
       },
       ...{ ...limits.loop, ...handlings },
+      watchQuery: (type, data, watcher) => this.#apps.watch(type, data, watcher),
       ...given({ requestTimeoutMs }),
       ...given({ observe, observeFaults: options.observeFaults ?? (observe ? undefined : faultsToStderr(host)) }),
     });
@@ -160,6 +172,8 @@ export class Kernel implements AsyncDisposable {
     this.#opened.note("commands", (graceMs) => this.#commands.stop({ graceMs }));
     // They end before the bus does: what they emit on their way out is journaled.
     this.#opened.note("extensions", async (graceMs) => extensions?.stop(graceMs));
+    const request = (message: Message) => this.#loop.request(message);
+    this.#apps.subscribe({ bus: this.#bus, topicOf: this.#topicOf, request });
     await extensions?.initialize(this.#loop.actors);
     this.#life.goOn();
     this.#piecesLeft = (await this.#space.resume(options.patterns ?? [])).left;
@@ -167,6 +181,8 @@ export class Kernel implements AsyncDisposable {
     await this.#bus.start();
     await this.#commands.start();
     this.#life.goOn();
+    this.#opened.note("schedules", (graceMs) => this.#apps.stopSchedules(graceMs));
+    await this.#apps.start({ request });
     await extensions?.start();
     this.#life.goOn();
     if (socketPath !== undefined) await this.#listen(socketPath, clearance, limits.socket);
@@ -271,6 +287,11 @@ export class Kernel implements AsyncDisposable {
     return this.#space;
   }
 
+  /** The apps that it was opened with. */
+  get apps(): Apps {
+    return this.#apps;
+  }
+
   get bus(): EventBus {
     return this.#bus;
   }
@@ -286,6 +307,11 @@ export class Kernel implements AsyncDisposable {
   /** Sends a whole message and gives its answer, whatever it is. */
   request(message: Message): Promise<Message> {
     return this.#loop.request(message);
+  }
+
+  /** The id of the newest row of the journal. */
+  lastEventId(): Promise<number> {
+    return this.#store.lastId();
   }
 
   /** Publishes an event; resolves with its journal id once it is durable. */
@@ -346,7 +372,13 @@ export class Kernel implements AsyncDisposable {
   }
 
   get #isBusy(): boolean {
-    return !this.#loop.liveness.quiescent || this.#bus.busy || this.#commands.busy || (this.#extensions?.busy ?? false);
+    return (
+      !this.#loop.liveness.quiescent ||
+      this.#bus.busy ||
+      this.#commands.busy ||
+      this.#apps.busy ||
+      (this.#extensions?.busy ?? false)
+    );
   }
 
   /** Resolves when nothing is left to do: lanes, mailboxes, events, work of extensions, computations and commits. */
@@ -354,7 +386,7 @@ export class Kernel implements AsyncDisposable {
     do {
       await this.#loop.drained();
       await Promise.all([this.#bus.idle(), this.#commands.idle()]);
-      await this.#extensions?.idle();
+      await Promise.all([this.#extensions?.idle(), this.#apps.idle()]);
       await this.#space.settled();
     } while (this.#isBusy || !this.#space.scheduler.isIdle);
   }

@@ -7,7 +7,6 @@ import { FEED_PAGE_COMMITS } from "../limits.ts";
 import { placeText } from "../message/path.ts";
 import type { DocumentPatch } from "../store/commit.ts";
 import { type Invocation, invocationOf } from "../store/receipt-name.ts";
-import { KERNEL_SPACE } from "./commit-story.ts";
 import type { KernelStore } from "./open-store.ts";
 import { concerns } from "./run-log.ts";
 
@@ -19,11 +18,23 @@ export interface Writer {
 }
 
 /** Undefined where the place was not written, or so long ago that the change feed does not reach back to it. */
-export async function lastWriter(store: KernelStore, address: string): Promise<Writer | undefined> {
-  const { sequence: head } = await store.load(KERNEL_SPACE, []);
+export async function lastWriter(
+  store: KernelStore,
+  address: string,
+  spaces: readonly string[],
+): Promise<Writer | undefined> {
+  for (const space of spaces) {
+    const writer = await lastWriterIn(store, address, space);
+    if (writer !== undefined) return writer;
+  }
+  return undefined;
+}
+
+async function lastWriterIn(store: KernelStore, address: string, space: string): Promise<Writer | undefined> {
+  const { sequence: head } = await store.load(space, []);
   for (let before = head; before > 0; before -= FEED_PAGE_COMMITS) {
     const after = Math.max(0, before - FEED_PAGE_COMMITS);
-    const { commits } = await store.changesSince(KERNEL_SPACE, after, FEED_PAGE_COMMITS);
+    const { commits } = await store.changesSince(space, after, FEED_PAGE_COMMITS);
     const writer = commits.findLast(({ patches }) => patches.some((patch) => writes(patch, address)));
     if (writer) {
       const invocation = writer.patches.map(({ id }) => invocationOf(id)).find((found) => found !== undefined);

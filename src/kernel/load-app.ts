@@ -1,19 +1,21 @@
 /**
- * The app that a kernel is started with: a module whose default export is its capabilities, or a function that makes them. It may export
- * more: `extensions`, the folder of its extensions as a path from the module; `patterns`, whose pieces are taken up again; `version`,
+ * The module that a kernel is started with. It exports apps (`app(name, …)`): as its default, a list of them, or by name. Its default export
+ * may also be capabilities, or a function that makes them. SPEC: A32. It may export more: `extensions`, the folder of its extensions as a path from the module; `patterns`, whose pieces are taken up again; `version`,
  * with which what it computes is kept over a restart; and `clearance`, what clients of its socket may know.
  */
 
 import { existsSync, statSync } from "node:fs";
 import { basename, dirname, extname, resolve } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
+import { type App, isApp } from "../app/app.ts";
 import type { Pattern } from "../cells/pattern.ts";
 import type { Capability } from "../loop/capability.ts";
 import { thrownText } from "../message/error-data.ts";
 import { MillraceError } from "../message/millrace-error.ts";
 import type { KernelOptions } from "./kernel-options.ts";
 
-export interface App extends Pick<KernelOptions, "patterns" | "version" | "clearance"> {
+export interface LoadedApp extends Pick<KernelOptions, "patterns" | "version" | "clearance"> {
+  readonly apps: readonly App[];
   readonly capabilities: NonNullable<KernelOptions["capabilities"]>;
   readonly extensions?: string;
 }
@@ -28,27 +30,30 @@ export class AppError extends MillraceError<"APP_INVALID"> {
 
 /** Of modules that an app may mean without saying so. */
 const EXTENSIONS = ["ts", "mts", "js", "mjs", "cjs"];
-const EXAMPLE = "export default (parts) => ({ name: capability({ ... }) })";
+const EXAMPLE = 'export default app("shop", ({ cell }) => ({ commands: { … } }))';
 
-type Made = Exclude<App["capabilities"], Factory>;
-type Factory = Extract<App["capabilities"], (parts: never) => unknown>;
+type Made = Exclude<LoadedApp["capabilities"], Factory>;
+type Factory = Extract<LoadedApp["capabilities"], (parts: never) => unknown>;
 
-export async function loadApp(path: string): Promise<App> {
+export async function loadApp(path: string): Promise<LoadedApp> {
   const file = resolve(path);
   const found = statSync(file, { throwIfNoEntry: false });
   if (!found) throw new AppError(`there is no ${path}; name the module of your app`);
   if (!found.isFile()) throw new AppError(`${path} is no file; name the module of your app, like app.ts`);
   const module = await importModule(path, file);
   const { default: app, extensions, patterns, version, clearance } = module;
+  const apps = appsOf(module);
   const alone = [app, module].find(isCapability);
-  if (alone === undefined && typeof app !== "function" && (typeof app !== "object" || app === null))
+  if (
+    apps.length === 0 &&
+    alone === undefined &&
+    typeof app !== "function" &&
+    (typeof app !== "object" || app === null)
+  )
     throw new AppError(`${path} has no app; write: ${EXAMPLE}`);
   return {
-    capabilities: alone
-      ? { [nameOf(file)]: alone }
-      : typeof app === "function"
-        ? made(path, app as Factory)
-        : (app as Made),
+    apps,
+    capabilities: apps.length > 0 ? {} : capabilitiesOf(path, file, app, alone),
     ...(isGiven(path, "extensions", extensions, isText, '"extensions"')
       ? { extensions: resolve(dirname(file), extensions) }
       : {}),
@@ -56,6 +61,18 @@ export async function loadApp(path: string): Promise<App> {
     ...(isGiven(path, "version", version, isText, '"1"') ? { version } : {}),
     ...(isGiven(path, "clearance", clearance, isNames, '["name"]') ? { clearance } : {}),
   };
+}
+
+/** The apps that a module exports: its default, a list, or by name. */
+function appsOf({ default: app, ...named }: Readonly<Record<string, unknown>>): readonly App[] {
+  if (isApp(app)) return [app];
+  if (Array.isArray(app) && app.length > 0 && app.every(isApp)) return app;
+  return app === undefined ? Object.values(named).filter(isApp) : [];
+}
+
+function capabilitiesOf(path: string, file: string, app: unknown, alone: Capability | undefined) {
+  if (alone !== undefined) return { [nameOf(file)]: alone };
+  return typeof app === "function" ? made(path, app as Factory) : (app as Made);
 }
 
 /** A module may be one capability, as its exports or as its default export (RFC 0032 §10.1). */

@@ -9,6 +9,7 @@ import type { Space } from "../cells/space.ts";
 import { COMMITS_TRACED_MAX, TRACED_VALUE_BYTES_MAX } from "../limits.ts";
 import type { Json } from "../message/json.ts";
 import { placeText } from "../message/path.ts";
+import type { Scheduler } from "../scheduler/scheduler.ts";
 import type { TraceEntry } from "../scheduler/trace.ts";
 import type { Change, Notification } from "../store/change.ts";
 import type { CommitIdentity } from "../store/commit.ts";
@@ -43,18 +44,22 @@ interface Entry {
 }
 
 export class RunLog {
-  readonly #space: Space;
+  readonly #scheduler: Scheduler;
   readonly #entries = new Map<string, Entry>();
-  readonly #unsubscribe: () => void;
+  readonly #unsubscribe: (() => void)[] = [];
 
-  constructor(space: Space) {
-    this.#space = space;
-    space.scheduler.setTraceEnabled("run", true);
-    this.#unsubscribe = space.replica(space.name).subscribe((notification) => this.#noted(notification));
+  constructor(scheduler: Scheduler) {
+    this.#scheduler = scheduler;
+    scheduler.setTraceEnabled("run", true);
+  }
+
+  /** Notes the commits of a space of the scheduler. */
+  add(space: Space): void {
+    this.#unsubscribe.push(space.replica(space.name).subscribe((notification) => this.#noted(notification)));
   }
 
   close(): void {
-    this.#unsubscribe();
+    for (const unsubscribe of this.#unsubscribe) unsubscribe();
   }
 
   /** Undefined when the commit was another process's, or too long ago. */
@@ -67,15 +72,15 @@ export class RunLog {
 
   #noted({ kind, commit, changes }: Notification): void {
     if (kind !== "commit" || commit === undefined) return;
-    this.#entries.set(keyOf(commit), { changes, after: this.#space.scheduler.getTrace().at(-1) });
+    this.#entries.set(keyOf(commit), { changes, after: this.#scheduler.getTrace().at(-1) });
     if (this.#entries.size <= COMMITS_TRACED_MAX) return;
     const [oldest] = this.#entries.keys();
     this.#entries.delete(oldest as string);
   }
 
   #runsBecause({ changes, after }: Entry): TracedRun[] {
-    const trace = this.#space.scheduler.getTrace();
-    const outputs = new Map(this.#space.scheduler.getGraphSnapshot().map(({ id, writes }) => [id, writes]));
+    const trace = this.#scheduler.getTrace();
+    const outputs = new Map(this.#scheduler.getGraphSnapshot().map(({ id, writes }) => [id, writes]));
     const causes: string[] = changes.map(({ scope, id, path }) => addressText(scope, id, path));
     const runs = new Map<string, TracedRun>();
     // From -1, when the mark has been dropped from a long trace, all that is left came later.

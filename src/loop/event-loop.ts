@@ -30,6 +30,7 @@ import { EventStreams } from "./event-streams.ts";
 import { type Connection, inbound, type LaneName, laneOf, NOBODY, type Origin } from "./inbound.ts";
 import { KeptCommands } from "./kept-commands.ts";
 import { Lanes } from "./lanes.ts";
+import { LiveQueries, type WatchQuery } from "./live-queries.ts";
 import type { AdapterLife, Liveness } from "./liveness.ts";
 import { type LoopLimits, loopLimits, requireTime } from "./loop-limits.ts";
 import { Observations, type Observer } from "./observation.ts";
@@ -58,6 +59,8 @@ export interface EventLoopOptions extends Partial<LoopLimits> {
   readonly observe?: Observer;
   /** Remembers the last handlings of requests. */
   readonly handlings?: HandlingRing;
+  /** Runs the live queries of clients. Without it, `Sys.Watch` answers 404. */
+  readonly watchQuery?: WatchQuery;
   /** Hears of faults alone: ordinary work costs nothing then. */
   readonly observeFaults?: Observer;
 }
@@ -68,6 +71,7 @@ export class EventLoop {
   readonly pending = new PendingTable();
   readonly actors = new Map<string, SupervisedActor>();
   readonly streams: EventStreams;
+  readonly live: LiveQueries;
   readonly #adapters = new Set<AdapterLife>();
   readonly #host: Host;
   readonly #limits: LoopLimits;
@@ -121,13 +125,15 @@ export class EventLoop {
     if (options.observeFaults) observations.addForFaults(options.observeFaults);
     const streams = new EventStreams({ host, journal });
     this.streams = streams;
+    const live = new LiveQueries({ host, watchQuery: options.watchQuery });
+    this.live = live;
     const lanes = new Lanes({ pending, laneMax: this.#limits.laneMax });
     this.#lanes = lanes;
     const answers = new Answers({ host, lanes, pending, observations, handlings });
     this.#answers = answers;
     const limited = { commands, requestTimeoutMs, handlings };
     const dispatch = new RequestDispatch({ host, lanes, pending, observations, answers, ...limited });
-    const ownRequests = new OwnRequests({ host, lanes, pending, answers, dispatch, streams });
+    const ownRequests = new OwnRequests({ host, lanes, pending, answers, dispatch, streams, live });
     const circles = new CircleWatch({ host, pending, observations, dispatch });
     this.#circles = circles;
     const events = new EventFanout({ host, table, actors, observations, answers, journal });
@@ -185,6 +191,7 @@ export class EventLoop {
   disconnect(connection: Connection): void {
     this.pending.disconnect(connection);
     this.streams.disconnect(connection);
+    this.live.disconnect(connection);
     this.#lanes.disconnect(connection);
     this.#lanes.checkRest();
   }
@@ -283,6 +290,7 @@ export class EventLoop {
       );
     }
     this.streams.close();
+    this.live.close();
     // One that does not end cleanly must not keep the others alive.
     const adapters = [...this.#adapters].map(async (adapter) => adapter.close?.());
     await Promise.allSettled([...adapters, ...[...this.actors.values()].map((actor) => actor.stop())]);

@@ -129,9 +129,12 @@ export type JsonIssue = { readonly path: (string | number)[]; readonly message: 
 export function schemaProblem(schema: MessageSchema, message: Message): SchemaProblem | undefined {
   if (takesAny(schema, message)) return undefined;
   const result = atOnce(schema["~standard"].validate(message));
-  if (result === LATER) return { text: NOT_AT_ONCE, data: { issues: [{ path: [], message: NOT_AT_ONCE }] } };
+  if (result === LATER) return ASYNCHRONOUS;
   const issues = result.issues ?? [];
-  if (issues.length === 0) return undefined;
+  return issues.length === 0 ? undefined : problemOf(issues);
+}
+
+function problemOf(issues: readonly Issue[]): SchemaProblem {
   const told = issues.slice(0, PROBLEMS_TOLD_MAX).map((issue) => issueText(issue));
   if (issues.length > told.length) told.push(`and ${issues.length - told.length} more`);
   return { text: told.join("; "), data: issuesData(issues) };
@@ -200,6 +203,16 @@ export function dataAs(schema: DataSchema | undefined, data: Json): unknown {
   return result === undefined || result === LATER || result.issues ? data : result.value;
 }
 
+/** The output of a schema, or every problem with the data. */
+export function dataOrProblem(
+  schema: DataSchema,
+  data: unknown,
+): { readonly value: unknown } | { readonly problem: SchemaProblem } {
+  const result = atOnce(schema["~standard"].validate(data));
+  if (result === LATER) return { problem: ASYNCHRONOUS };
+  return result.issues === undefined ? { value: result.value } : { problem: problemOf(result.issues) };
+}
+
 /** Some schemas answer with a promise where one of their checks has thrown, and it is rejected with that: it must end nothing but this message. */
 function atOnce<T>(result: T | Promise<T>): T | typeof LATER {
   if (!isThenable(result)) return result;
@@ -210,6 +223,8 @@ function atOnce<T>(result: T | Promise<T>): T | typeof LATER {
 const LATER = Symbol("answers with a promise");
 const NOT_AT_ONCE =
   "the schema answers with a promise (it checks asynchronously, or one of its checks throws), which routing cannot wait for";
+
+const ASYNCHRONOUS: SchemaProblem = { text: NOT_AT_ONCE, data: { issues: [{ path: [], message: NOT_AT_ONCE }] } };
 
 /** Where a capability says that it emits or asks this. */
 export function declarationOf({ kind, type }: Pick<Message, "kind" | "type">): string {

@@ -8,6 +8,7 @@ import type { Answers } from "./answers.ts";
 import type { EventStreams } from "./event-streams.ts";
 import type { Connection, Inbound, Origin } from "./inbound.ts";
 import type { Lanes } from "./lanes.ts";
+import type { LiveQueries } from "./live-queries.ts";
 import type { PendingTable } from "./pending-table.ts";
 import type { RequestDispatch } from "./request-dispatch.ts";
 
@@ -18,6 +19,7 @@ export interface OwnRequestsParts {
   readonly answers: Answers;
   readonly dispatch: RequestDispatch;
   readonly streams: EventStreams;
+  readonly live: LiveQueries;
 }
 
 export class OwnRequests {
@@ -28,7 +30,7 @@ export class OwnRequests {
   }
 
   answer(inbound: Inbound): void {
-    const { streams, dispatch } = this.#parts;
+    const { streams, live, dispatch } = this.#parts;
     const { kind, type } = inbound.message;
     switch (`${kind} ${type}`) {
       case "command Sys.RequestTimeout":
@@ -37,6 +39,10 @@ export class OwnRequests {
         return this.#stream(inbound, (message, connection) => streams.subscribe(message, connection));
       case "command Sys.Unsubscribe":
         return this.#stream(inbound, (message, connection) => streams.unsubscribe(message, connection));
+      case "command Sys.Watch":
+        return this.#stream(inbound, (message, connection) => live.watch(message, connection));
+      case "command Sys.Unwatch":
+        return this.#stream(inbound, (message, connection) => live.unwatch(message, connection));
       default:
         return dispatch.refuse(inbound, 404, `nobody handles ${kind} ${type}`);
     }
@@ -66,7 +72,7 @@ export class OwnRequests {
     if (lanes.isGone(origin)) return;
     // Only events of transactions and handlers carry their label for certain: plain code may publish anything.
     if (origin.connection.clearance !== undefined) {
-      const reason = "a connection with a clearance cannot subscribe to events; ask for what it may know";
+      const reason = "a connection with a clearance cannot follow events or live queries; ask for what it may know";
       return dispatch.refuse(inbound, 403, reason);
     }
     try {

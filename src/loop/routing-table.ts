@@ -36,7 +36,9 @@ export class BootError extends MillraceError<"BOOT_FAILED"> {
 }
 
 /** Answered by the loop itself. */
-const RESERVED: ReadonlySet<string> = new Set(["Sys.RequestTimeout", "Sys.Subscribe", "Sys.Unsubscribe"]);
+const RESERVED: ReadonlySet<string> = new Set([
+  ...["Sys.RequestTimeout", "Sys.Subscribe", "Sys.Unsubscribe", "Sys.Watch", "Sys.Unwatch"],
+]);
 
 export class RoutingTable {
   /** By kind, then by type: joined into one key, the text would be made and hashed anew for every message. */

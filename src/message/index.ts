@@ -33,14 +33,14 @@ export { parseLine } from "./line.ts";
 export {
   type Answerable,
   causedBy,
-  command,
-  error,
-  event,
+  command as commandMessage,
+  error as errorMessage,
+  event as eventMessage,
   type Lineage,
   MessageTypeError,
   type Mint,
-  query,
-  reply,
+  query as queryMessage,
+  reply as replyMessage,
 } from "./lineage.ts";
 export { MillraceError } from "./millrace-error.ts";
 export { deleteAt, getAt, type Path, PathError, setAt } from "./path.ts";

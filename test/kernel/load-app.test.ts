@@ -27,7 +27,7 @@ test("[K28] an app may name its extensions, its patterns, its version and what c
     version: "7",
     clearance: ["hr"],
   });
-  expect(await loadApp(module("export default {}"))).toEqual({ capabilities: {} });
+  expect(await loadApp(module("export default {}"))).toEqual({ apps: [], capabilities: {} });
 });
 
 test.each([

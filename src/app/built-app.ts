@@ -1,0 +1,210 @@
+/**
+ * An app on its space, put together from the parts of the kernel: one transactional capability for commands and queries, a subscription
+ * of the bus for each handler of events, a command for each schedule. SPEC: A1, A8-A22.
+ */
+import type { EventBus } from "../bus/event-bus.ts";
+import type { WorkHandler } from "../bus/handler.ts";
+import type { SubscribeOptions } from "../bus/subscription.ts";
+import type { Host } from "../host/host.ts";
+import { HANDLER_TIMEOUT_MS } from "../limits.ts";
+import type { Capability } from "../loop/capability.ts";
+import type { AnyRequestHandler } from "../loop/define-capability.ts";
+import type { HandlerContext } from "../loop/mailbox-actor.ts";
+import { transactional } from "../loop/transactional.ts";
+import { Failure } from "../message/error-data.ts";
+import type { Json } from "../message/json.ts";
+import { isThenable } from "../work/handler-call.ts";
+import type { Tx } from "../work/tx.ts";
+import type { AppGround, Definition } from "./app.ts";
+import { type AppTx, HandlerTx, type TxScope } from "./app-tx.ts";
+import { durationMs } from "./duration.ts";
+import { readData } from "./event-definition.ts";
+import type { OnDefinition, OnFunction } from "./on.ts";
+import type { StateParts } from "./parts.ts";
+import { CommandDefinition, QueryDefinition } from "./request.ts";
+import type { CronOptions } from "./schedule.ts";
+import { type Request, StepRuns } from "./steps.ts";
+
+/** A schedule, and the command that its slots send. */
+export interface AppSchedule extends CronOptions {
+  readonly key: string;
+  readonly pattern: string;
+  readonly type: string;
+}
+
+/** The functions of a kernel that event handlers need. */
+export interface Wiring {
+  readonly bus: EventBus;
+  topicOf(type: string): string;
+  readonly request: Request;
+}
+
+/** The commands of all apps of a kernel. */
+export interface KnownCommands {
+  /** By their functions and definitions; undefined for one under several names. */
+  readonly names: ReadonlyMap<unknown, string | undefined>;
+  /** All types that the kernel handles, with those of its own. */
+  readonly types: readonly string[];
+}
+
+interface BuiltParts extends AppGround {
+  readonly name: string;
+  readonly definition: Definition;
+  readonly state: StateParts;
+}
+
+export class BuiltApp {
+  readonly name: string;
+  readonly schedules: readonly AppSchedule[];
+  readonly #parts: BuiltParts;
+  readonly #steps = new Map<string, StepRuns>();
+  #nameOf: TxScope["nameOf"] = () => undefined;
+
+  constructor(parts: BuiltParts) {
+    const { name, definition } = parts;
+    this.name = name;
+    this.#parts = parts;
+    for (const [key, one] of Object.entries(definition.on ?? {})) this.#addSteps(key, one);
+    this.schedules = Object.entries(definition.schedules ?? {}).map(([key, { pattern, options }]) => {
+      return { key, pattern, ...options, type: this.#typeOf("Schedule", key) };
+    });
+  }
+
+  /** The types of its own commands, by their functions and definitions. */
+  get commands(): Readonly<Record<string, unknown>> {
+    return this.#parts.definition.commands ?? {};
+  }
+
+  /** Loads the app's cells: from then on, plain reads find them. */
+  load(): Promise<void> {
+    return this.#parts.state.load(this.#parts.space);
+  }
+
+  /** Subscribes the handlers of events. */
+  subscribe(wiring: Wiring): void {
+    for (const [key, one] of Object.entries(this.#parts.definition.on ?? {})) this.#subscribe(key, one, wiring);
+  }
+
+  /** The function of a query, with its data checked; undefined if the app has none of that name. */
+  query(type: string, data: Json): (() => unknown) | undefined {
+    const queries = this.#parts.definition.queries ?? {};
+    if (!Object.hasOwn(queries, type)) return undefined;
+    const { schema, handler } = asDefinition(queries[type] as QueryDefinition);
+    const read = readData(schema, data, `query ${type}`) as never;
+    return () => synchronous(type, handler(read));
+  }
+
+  // The capability -----------------------------------------------------------------------------------------------------------
+
+  capability(known: KnownCommands): Capability {
+    const { name, definition, space, state } = this.#parts;
+    const nameOf = (command: unknown) => known.names.get(command);
+    this.#nameOf = nameOf;
+    // The capability finds the topic of a type by itself.
+    const scope: TxScope = { nameOf, topicOf: (type) => type };
+    return transactional({
+      space,
+      description: definition.description ?? `the app ${name}`,
+      emits: Object.fromEntries(state.events.map(({ name: event, schema }) => [event, schema ?? true])),
+      sends: Object.fromEntries(known.types.map((type) => [type, "command"])),
+      commands: this.#commands(scope),
+      queries: this.#queries(),
+    });
+  }
+
+  #commands(scope: TxScope): Record<string, AnyRequestHandler<Tx>> {
+    const { definition } = this.#parts;
+    const all: Record<string, AnyRequestHandler<Tx>> = {};
+    for (const [type, one] of Object.entries(definition.commands ?? {})) {
+      const { schema, handler, options } = one instanceof CommandDefinition ? one : { handler: one, options: {} };
+      const { description } = options;
+      const input = schema === undefined ? {} : { input: schema };
+      all[type] = { ...(description === undefined ? {} : { description }), ...input, handle: inTx(handler, scope) };
+    }
+    for (const runs of this.#steps.values())
+      for (const { type, handle } of runs.commands) all[type] = { handle: inTx(handle, scope) };
+    for (const { key, type } of this.schedules) {
+      const handler = definition.schedules?.[key]?.handler as OnFunction;
+      all[type] = { description: `a slot of the schedule ${key}`, handle: inTx(handler, scope) };
+    }
+    return all;
+  }
+
+  #queries(): Record<string, AnyRequestHandler<HandlerContext>> {
+    const { definition, space } = this.#parts;
+    const all = Object.entries(definition.queries ?? {}).map(([type, one]) => {
+      const { schema, handler, options } = asDefinition(one);
+      const { description } = options;
+      const handle = (data: never) => space.scheduler.pullOnce(() => synchronous(type, handler(data)));
+      const input = schema === undefined ? {} : { input: schema };
+      return [type, { ...(description === undefined ? {} : { description }), ...input, handle }];
+    });
+    return Object.fromEntries(all);
+  }
+
+  /** `ShopOn.PaymentCommit`: commands that the kernel sends to the app. */
+  #typeOf(part: string, key: string, step = ""): string {
+    const words = this.name.split("-").map(capital).join("");
+    return `${words}${part}.${capital(key)}${step}`;
+  }
+
+  // Events -------------------------------------------------------------------------------------------------------------------
+
+  #addSteps(key: string, { event, does, options }: OnDefinition): void {
+    if (typeof does === "function") return;
+    const host: Host = this.#parts.host;
+    const types = { commit: this.#typeOf("On", key, "Commit"), failed: this.#typeOf("On", key, "Failed") };
+    const parts = { host, subscriberId: this.#subscriberOf(key), event, steps: does, types };
+    this.#steps.set(
+      key,
+      new StepRuns({ ...parts, timeoutMs: durationMs(options.timeout ?? HANDLER_TIMEOUT_MS, "timeout") }),
+    );
+  }
+
+  #subscriberOf(key: string): string {
+    return `${this.name}.${key}`;
+  }
+
+  #subscribe(key: string, { event, does, options }: OnDefinition, { bus, topicOf, request }: Wiring): void {
+    const topic = topicOf(event.name);
+    const { retry, timeout, concurrency } = options;
+    const timeoutMs = durationMs(timeout ?? HANDLER_TIMEOUT_MS, "timeout");
+    const given: SubscribeOptions = {
+      subscriberId: this.#subscriberOf(key),
+      ...(retry === undefined ? {} : { retry: { attempts: retry } }),
+      ...(concurrency === undefined ? {} : { concurrency }),
+    };
+    const runs = this.#steps.get(key);
+    if (runs !== undefined) {
+      // The commands after `run` have time limits of their own.
+      const withCommands = { ...given, timeoutMs: timeoutMs + 2 * HANDLER_TIMEOUT_MS };
+      return bus.subscribe(topic, (delivered, context) => runs.handle(delivered, context, request), withCommands);
+    }
+    const handler = does as OnFunction;
+    const scope = { topicOf, nameOf: this.#nameOf };
+    const handle: WorkHandler = (delivered, tx) =>
+      handler(event.read(delivered.payload) as never, new HandlerTx(tx, scope));
+    bus.subscribe(topic, handle, { ...given, timeoutMs, space: this.#parts.space });
+  }
+}
+
+/** A handler of the capability that gives the app's function its own transaction. */
+function inTx(handler: (data: never, tx: AppTx) => unknown, scope: TxScope): AnyRequestHandler<Tx>["handle"] {
+  return (data: never, tx) => handler(data, new HandlerTx(tx, scope));
+}
+
+function asDefinition(
+  one: QueryDefinition | QueryDefinition["handler"],
+): Pick<QueryDefinition, "schema" | "handler" | "options"> {
+  return one instanceof QueryDefinition ? one : { schema: undefined, handler: one, options: {} };
+}
+
+function synchronous(type: string, answer: unknown): unknown {
+  if (!isThenable(answer)) return answer;
+  Promise.resolve(answer).catch(() => undefined);
+  throw new Failure(500, `query ${type} returns a promise; a query reads synchronously, so that it can be live`);
+}
+
+function capital(word: string): string {
+  return word.charAt(0).toUpperCase() + word.slice(1);
+}

@@ -1,0 +1,129 @@
+/**
+ * `on` with `run`: one delivery of the bus, whose handler calls the outside world and then sends the app a command of its own.
+ *
+ * ```
+ *   delivery ──> run ──result──> commit, a command under an id of event and subscriber ──> done
+ *     ^           └──threw, timed out──> retried ──last attempt──> failed, likewise a command ──> dead letter
+ *     └──the process ended: run again, commit answers from its receipt
+ * ```
+ * The command names the delivery; the result waits for it here, in memory, because a second `run` may return another one. SPEC: A16-A19.
+ */
+import type { Event } from "../bus/event.ts";
+import type { HandlerContext } from "../bus/handler.ts";
+import type { Host } from "../host/host.ts";
+import { contentId } from "../message/content-id.ts";
+import type { Message } from "../message/envelope.ts";
+import { type ErrorData, Failure, failureFrom, fromError } from "../message/error-data.ts";
+import { causedBy } from "../message/lineage.ts";
+import type { AppTx } from "./app-tx.ts";
+import type { AnyEvent } from "./event-definition.ts";
+import type { Steps } from "./on.ts";
+
+/** One of the two ends of a delivery: the command that it sends, and its handler. */
+export interface StepCommand {
+  readonly type: string;
+  handle(data: unknown, tx: AppTx): unknown;
+}
+
+export interface StepParts {
+  readonly host: Host;
+  readonly subscriberId: string;
+  readonly event: AnyEvent;
+  readonly steps: Steps<never, unknown>;
+  readonly timeoutMs: number;
+  /** Types of the two commands. */
+  readonly types: { readonly commit: string; readonly failed: string };
+}
+
+/** Sends a whole message to the loop. */
+export type Request = (message: Message) => Promise<Message>;
+
+/** A delivery that waits for its command. */
+interface Waiting {
+  readonly data: never;
+  readonly outcome: unknown;
+}
+
+export class StepRuns {
+  readonly #parts: StepParts;
+  /** By the id of the command. */
+  readonly #waiting = new Map<string, Waiting>();
+
+  constructor(parts: StepParts) {
+    this.#parts = parts;
+  }
+
+  get commands(): readonly StepCommand[] {
+    const { steps, types } = this.#parts;
+    const { commit, failed } = steps;
+    return [
+      ...(commit ? [this.#command(types.commit, ({ outcome, data }, tx) => commit(outcome, tx, data))] : []),
+      ...(failed ? [this.#command(types.failed, ({ outcome, data }, tx) => failed(outcome as Failure, tx, data))] : []),
+    ];
+  }
+
+  #command(type: string, end: (waiting: Waiting, tx: AppTx) => unknown): StepCommand {
+    return {
+      type,
+      handle: (data, tx) => {
+        const waiting = this.#waiting.get((data as { id?: string } | null)?.id ?? "");
+        if (waiting === undefined) throw new Failure(409, `${type} is sent by the kernel after run; do not send it`);
+        return end(waiting, tx);
+      },
+    };
+  }
+
+  /** Handles one delivery; its rejection is the delivery's failure. */
+  async handle(event: Event, context: HandlerContext, request: Request): Promise<void> {
+    const { steps, types } = this.#parts;
+    const { retry = 1, commit, failed } = steps;
+    const data = this.#parts.event.read(event.payload) as never;
+    try {
+      const outcome = await this.#run(event, data, context);
+      if (commit) await this.#send(types.commit, event, { data, outcome }, request);
+    } catch (thrown) {
+      const isLast = context.attempt >= retry && !context.signal.aborted;
+      if (failed && isLast) await this.#send(types.failed, event, { data, outcome: asFailure(thrown) }, request);
+      throw thrown;
+    }
+  }
+
+  async #run(event: Event, data: never, { signal, attempt }: HandlerContext): Promise<unknown> {
+    const { host, steps, timeoutMs, subscriberId } = this.#parts;
+    const time = new AbortController();
+    const { promise: tooLate, reject } = Promise.withResolvers<never>();
+    const stop = () => reject(signal.reason);
+    const timer = host.timer(timeoutMs, () => {
+      const failure = new Failure(504, `${subscriberId}: run took longer than ${timeoutMs} ms`);
+      reject(failure);
+      time.abort(failure);
+    });
+    signal.addEventListener("abort", stop, { once: true });
+    try {
+      const idempotencyKey = contentId(["run", subscriberId, event.message.metadata.id]);
+      const both = AbortSignal.any([signal, time.signal]);
+      return await Promise.race([steps.run(data, { idempotencyKey, signal: both, attempt }), tooLate]);
+    } finally {
+      timer.cancel();
+      signal.removeEventListener("abort", stop);
+    }
+  }
+
+  /** The id follows from event and subscriber: a delivery that comes again finds the receipt. */
+  async #send(type: string, event: Event, waiting: Waiting, request: Request): Promise<void> {
+    const { host, subscriberId } = this.#parts;
+    const id = contentId([type, subscriberId, event.message.metadata.id]);
+    this.#waiting.set(id, waiting);
+    try {
+      const metadata = { ...causedBy(event.message), id, timestamp: host.now() };
+      const answer = await request({ kind: "command", type, data: { id }, metadata });
+      if (answer.kind === "error") throw failureFrom(answer.data as ErrorData);
+    } finally {
+      this.#waiting.delete(id);
+    }
+  }
+}
+
+function asFailure(thrown: unknown): Failure {
+  return thrown instanceof Failure ? thrown : failureFrom(fromError(thrown));
+}

@@ -1,0 +1,39 @@
+/** Opens a kernel for apps: the store by its file, and the rest as `Kernel.open` does. SPEC: A23. */
+import type { App } from "../app/app.ts";
+import { systemHost } from "../host/system-host.ts";
+import { memoryStore } from "../store/memory/memory-store.ts";
+import type { Store } from "../store/store.ts";
+import { OpenKernel } from "./app-kernel.ts";
+import { Kernel } from "./kernel.ts";
+import type { KernelOptions } from "./kernel-options.ts";
+import { type Durability, openStore } from "./open-store.ts";
+
+export interface OpenOptions extends Omit<KernelOptions, "store" | "apps" | "space"> {
+  /** The SQLite file; it is made if it is not there. Without a file or a store, everything is in memory. */
+  readonly file?: string;
+  /** `power`, the default: an answer survives a power loss. `process`: it survives the end of the process. */
+  readonly durability?: Durability;
+  /** Another store in place of a file. The kernel closes it. */
+  readonly store?: Store;
+}
+
+export async function openApp(
+  apps: App | readonly App[],
+  { file, durability, store, ...options }: OpenOptions = {},
+): Promise<OpenKernel> {
+  if (file !== undefined && store !== undefined) throw new TypeError("open: takes a file or a store, not both");
+  const { host = systemHost() } = options;
+  const opened = store ?? (await storeOf(host, file, durability));
+  const kernel = await Kernel.open({
+    ...options,
+    host,
+    store: opened,
+    apps: Array.isArray(apps) ? apps : [apps as App],
+  });
+  return new OpenKernel(kernel, host);
+}
+
+function storeOf(host: Parameters<typeof openStore>[0], file: string | undefined, durability: Durability | undefined) {
+  if (file === undefined) return memoryStore({ host });
+  return openStore(host, file, durability === undefined ? {} : { durability });
+}

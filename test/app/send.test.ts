@@ -1,0 +1,81 @@
+/** Commands and events that a transaction of an app sends, now and later. */
+import { describe, expect, test } from "vitest";
+import { z } from "zod";
+import { app, command, on, type } from "../../src/index.ts";
+import { Machine } from "./app-setup.ts";
+
+const MINUTE_MS = 60_000;
+
+const clinic = app("clinic", ({ cell, event }) => {
+  const log = cell<string[]>("log", []);
+  const booked = event("Clinic.Booked", type<{ name: string }>());
+  const remind = command(z.object({ name: z.string() }), ({ name }, tx) => tx.push(log, `remind ${name}`));
+  return {
+    commands: {
+      "Clinic.Book": ({ name }: { name: string }, tx) => {
+        tx.send(remind, { name }, { delay: "5 min" });
+        tx.send("Office.Note", { text: name });
+        tx.emit(booked, { name }, { delay: 1_000 });
+        if (name === "Eve") return tx.refuse("UNKNOWN");
+        return "booked";
+      },
+      "Clinic.Remind": remind,
+      "Clinic.Wrong": (_, tx) => tx.send("Clinic.Remnd", null),
+      "Clinic.Invalid": (_, tx) => tx.send(remind, { name: 3 } as never),
+      "Clinic.Stranger": (_, tx) =>
+        tx.send(
+          command(type<null>(), () => null),
+          null,
+        ),
+    },
+    queries: { "Clinic.Log": () => log.get() },
+    on: { note: on(booked, ({ name }, tx) => tx.push(log, `booked ${name}`)) },
+  };
+});
+
+const office = app("office", ({ cell }) => {
+  const notes = cell<string[]>("notes", []);
+  return {
+    commands: { "Office.Note": ({ text }: { text: string }, tx) => tx.push(notes, text) },
+    queries: { "Office.Notes": () => notes.get() },
+  };
+});
+
+describe("tx.send and tx.emit", () => {
+  test("[A14] [A6] a command to another app, one for later, and an event for later come from one commit", async () => {
+    const machine = new Machine();
+    const kernel = await machine.start([clinic, office]);
+    await machine.run(() => kernel.command("Clinic.Book", { name: "Ada" }));
+    await machine.run(() => kernel.safeCommand("Clinic.Book", { name: "Eve" }));
+    await machine.advance(500);
+    expect(await machine.run(() => kernel.query("Office.Notes"))).toEqual(["Ada"]);
+    expect(await machine.run(() => kernel.query("Clinic.Log"))).toEqual([]);
+    await machine.advance(2_000);
+    expect(await machine.run(() => kernel.query("Clinic.Log"))).toEqual(["booked Ada"]);
+    await machine.advance(6 * MINUTE_MS);
+    expect(await machine.run(() => kernel.query("Clinic.Log"))).toEqual(["booked Ada", "remind Ada"]);
+  });
+
+  test("[A14] a command for later survives the process", async () => {
+    const machine = new Machine();
+    const first = await machine.start([clinic, office]);
+    await machine.run(() => first.command("Clinic.Book", { name: "Ada" }));
+    machine.kill();
+    await machine.advance(10 * MINUTE_MS);
+    const second = await machine.start([clinic, office]);
+    await machine.advance(MINUTE_MS);
+    const log = await machine.run(() => second.query("Clinic.Log"));
+    expect(log.toSorted()).toEqual(["booked Ada", "remind Ada"]);
+  });
+
+  test.for([
+    ["Clinic.Wrong", /Clinic\.Remnd is not declared/],
+    ["Clinic.Invalid", /Clinic\.Remind does not take this data: name/],
+    ["Clinic.Stranger", /under no name/],
+  ] as const)("[A14] %s fails with the reason", async ([name, text]) => {
+    const machine = new Machine();
+    const kernel = await machine.start([clinic, office]);
+    const result = await machine.run(() => kernel.safeCommand(name));
+    expect(result).toMatchObject({ ok: false, failure: { message: expect.stringMatching(text) } });
+  });
+});

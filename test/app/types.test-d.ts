@@ -1,0 +1,313 @@
+/**
+ * The types of the public API. `npm run types` checks this file, and nothing of it runs: a line that follows `@ts-expect-error` must not
+ * compile, and every other line must.
+ */
+import { expectTypeOf } from "vitest";
+import { z } from "zod";
+import type { Cell } from "../../src/cells/cell.ts";
+import type { Computed } from "../../src/cells/computed.ts";
+import {
+  type App,
+  app,
+  type Caller,
+  command,
+  cron,
+  type Duration,
+  type Failure,
+  type Json,
+  on,
+  open,
+  query,
+  type,
+} from "../../src/index.ts";
+
+/** Names the rule that its body proves; never called. */
+declare function rule(title: string, proof: () => unknown): void;
+
+interface Item {
+  name: string;
+  tags?: string[];
+}
+
+const shop = app("shop", ({ cell, computed, effect, event }) => {
+  const prices = cell<number[]>("prices", []);
+  const maybe = cell<Item>("maybe");
+  const sum = computed("sum", () => prices.get().reduce((a, b) => a + b, 0));
+  const placed = event("Order.Placed", type<{ price: number }>());
+  const paid = event("Order.Paid", z.object({ price: z.number(), currency: z.string().default("EUR") }));
+  const remind = command(type<{ id: string }>(), ({ id }) => ({ reminded: id }));
+
+  rule("[A2] a cell with an initial value is never undefined", () => {
+    expectTypeOf(cell("count", 0).get()).toEqualTypeOf<number>();
+    expectTypeOf(cell("open", true).get()).toEqualTypeOf<boolean>();
+    expectTypeOf(cell<"new" | "paid">("status", "new").get()).toEqualTypeOf<"new" | "paid">();
+    expectTypeOf(prices.get()).toEqualTypeOf<readonly number[]>();
+    expectTypeOf(maybe.get()).toEqualTypeOf<{ readonly name: string; readonly tags?: readonly string[] } | undefined>();
+    expectTypeOf(cell<Item[]>("items", [])).toExtend<Cell<readonly { readonly name: string }[]>>();
+    // @ts-expect-error The initial value has the type of the cell.
+    cell<number>("wrong", "text");
+  });
+
+  rule("[A2] a value that is read is frozen", () => {
+    // @ts-expect-error
+    prices.get().push(1);
+    const item = maybe.get();
+    // @ts-expect-error
+    item?.tags?.push("x");
+  });
+
+  rule("[A2] a cell keeps JSON: interfaces and optional fields are, a Date, Map, function or bigint is not", () => {
+    cell<Item>("item", { name: "lamp" });
+    // @ts-expect-error "a Date is not JSON; keep value.toISOString() or value.getTime()"
+    cell("date", new Date());
+    // @ts-expect-error
+    cell("map", new Map<string, number>());
+    // @ts-expect-error
+    cell("function", () => 1);
+    // @ts-expect-error
+    cell("big", 1n);
+  });
+
+  rule("[A2] a computed value has the type that its function returns", () => {
+    expectTypeOf(sum).toEqualTypeOf<Computed<number>>();
+    expectTypeOf(sum.get()).toEqualTypeOf<number>();
+    effect(() => console.log(sum.get()));
+    effect(
+      () => sum.get(),
+      (value) => expectTypeOf(value).toEqualTypeOf<number>(),
+    );
+  });
+
+  rule("[A6] [A7] `on` gives the output of the event's schema, with defaults", () => {
+    on(placed, (data) => expectTypeOf(data).toEqualTypeOf<{ price: number }>());
+    on(paid, (data) => expectTypeOf(data).toEqualTypeOf<{ price: number; currency: string }>());
+    // @ts-expect-error An event is a value, not a name.
+    on("Order.Placed", () => undefined);
+  });
+
+  rule("[A16] [A17] the result of `run` types `commit`", () => {
+    on(paid, {
+      run: async ({ currency }, { idempotencyKey, signal, attempt }) => {
+        expectTypeOf(currency).toEqualTypeOf<string>();
+        expectTypeOf(idempotencyKey).toEqualTypeOf<string>();
+        expectTypeOf(signal).toEqualTypeOf<AbortSignal>();
+        expectTypeOf(attempt).toEqualTypeOf<number>();
+        return { receipt: 7 };
+      },
+      commit: (result, tx, data) => {
+        expectTypeOf(result).toEqualTypeOf<{ receipt: number }>();
+        expectTypeOf(data).toEqualTypeOf<{ price: number; currency: string }>();
+        tx.update(prices, (all) => [...all, result.receipt]);
+      },
+      failed: (failure, tx, data) => {
+        expectTypeOf(failure).toExtend<Failure>();
+        tx.emit(placed, { price: data.price });
+      },
+      retry: 3,
+      timeout: "5 s",
+      concurrency: 4,
+    });
+    // @ts-expect-error There is no such option.
+    on(paid, { run: () => 1, retries: 3 });
+  });
+
+  rule("[A20] a schedule's handler gets its slot and a transaction", () => {
+    cron("0 9 * * *", ({ at }, tx) => {
+      expectTypeOf(at).toEqualTypeOf<number>();
+      tx.set(prices, []);
+    });
+    // @ts-expect-error
+    cron("0 9 * * *", () => 1, { missed: "twice" });
+  });
+
+  return {
+    commands: {
+      "Shop.Order": (order: { price: number; note?: string }, tx) => {
+        expectTypeOf(tx.get(prices)).toEqualTypeOf<readonly number[]>();
+        expectTypeOf(tx.get(sum)).toEqualTypeOf<number>();
+        tx.set(prices, [order.price]);
+        tx.update(prices, (all) => [...all, order.price]);
+        // @ts-expect-error A value of another type.
+        tx.set(prices, ["1"]);
+        // @ts-expect-error
+        tx.update(prices, () => "1");
+        tx.push(prices, 3);
+        tx.emit(placed, { price: order.price });
+        // @ts-expect-error The data has the event's type.
+        tx.emit(placed, { price: "1" });
+        // Defaults of the schema may be left out.
+        tx.emit(paid, { price: 1 });
+        tx.emit(paid, { price: 1 }, { delay: "5 min" });
+        tx.send(remind, { id: "x" }, { delay: "1 h", key: "reminder" });
+        tx.send("Billing.Pay", { amount: 3 }, { at: tx.now + 1_000 });
+        // @ts-expect-error [A14] The data has the command's type.
+        tx.send(remind, { id: 1 });
+        // @ts-expect-error
+        tx.send(remind);
+        // @ts-expect-error
+        tx.send(remind, { id: "x" }, { delay: "soon" });
+        if (order.price > 100) return tx.refuse("TOO_DEAR", { data: { most: 100 } });
+        if (order.price < 0) return tx.refuse("NO_PRICE");
+        return { orders: 1 };
+      },
+      "Shop.Later": async (data: { id: string }) => data.id,
+      "Shop.Clear": (_, tx) => {
+        tx.set(prices, []);
+      },
+      "Shop.Ping": () => "pong",
+      "Shop.Remind": remind,
+      "Shop.Checked": command(z.object({ n: z.number(), unit: z.string().default("kg") }), (data, tx) => {
+        expectTypeOf(data).toEqualTypeOf<{ n: number; unit: string }>();
+        tx.set(prices, [data.n]);
+        return data.unit;
+      }),
+      // @ts-expect-error [A9] Data without annotation or schema is `never`.
+      "Shop.Untyped": (data) => data.price,
+    },
+    queries: {
+      "Shop.Sum": () => sum.get(),
+      "Shop.All": (page: { limit: number }) => prices.get().slice(0, page.limit),
+      "Shop.Named": query(z.object({ name: z.string() }), ({ name }) => ({ name, of: maybe.get()?.name ?? null })),
+      "Shop.Nothing": () => undefined,
+    },
+    on: { mail: on(placed, () => undefined, { retry: 5, timeout: "1 min" }) },
+    schedules: { report: cron("0 9 * * *", () => undefined, { timezone: "Europe/Berlin", missed: "once" }) },
+    events: { paid },
+  };
+});
+
+rule("[A11] a query that returns a promise does not compile", () => {
+  // @ts-expect-error
+  app("late", () => ({ queries: { "Late.Get": async () => 1 } }));
+});
+
+rule("[A14] [A6] what is sent and emitted is typed by its value", () => shop);
+
+const billing = app("billing", () => ({
+  commands: { "Billing.Pay": (data: { amount: number }) => ({ paid: data.amount }) },
+  queries: { "Billing.Due": () => 3 },
+}));
+
+/** The same proofs for a kernel in process and for a client. */
+function calls(kernel: Caller<typeof shop>): void {
+  rule("[A8] input and answer follow from the function", async () => {
+    expectTypeOf(await kernel.command("Shop.Order", { price: 3 })).toEqualTypeOf<{ orders: number }>();
+    expectTypeOf(await kernel.command("Shop.Later", { id: "a" })).toEqualTypeOf<string>();
+    // @ts-expect-error
+    await kernel.command("Shop.Order", { price: "3" });
+    // @ts-expect-error
+    await kernel.command("Shop.Order", {});
+    // @ts-expect-error
+    await kernel.command("Shop.Order");
+  });
+
+  rule("[A10] callers give the input of a schema, with defaults left out", async () => {
+    expectTypeOf(await kernel.command("Shop.Checked", { n: 1 })).toEqualTypeOf<string>();
+    expectTypeOf(await kernel.query("Shop.Named", { name: "x" })).toEqualTypeOf<{ name: string; of: string | null }>();
+    expectTypeOf(await kernel.command("Shop.Remind", { id: "x" })).toEqualTypeOf<{ reminded: string }>();
+    // @ts-expect-error
+    await kernel.command("Shop.Checked", { n: 1, unit: 3 });
+  });
+
+  rule("[A24] data is optional where the handler takes none, and no value is null", async () => {
+    expectTypeOf(await kernel.command("Shop.Clear")).toEqualTypeOf<null>();
+    expectTypeOf(await kernel.command("Shop.Clear", null, { id: "1" })).toEqualTypeOf<null>();
+    expectTypeOf(await kernel.command("Shop.Ping")).toEqualTypeOf<string>();
+    expectTypeOf(await kernel.query("Shop.Nothing")).toEqualTypeOf<null>();
+    // @ts-expect-error
+    await kernel.command("Shop.Clear", { price: 1 });
+  });
+
+  rule("[A24] names are known, a query is no command, and a command no query", async () => {
+    // @ts-expect-error
+    await kernel.command("Shop.Oder", { price: 3 });
+    // @ts-expect-error
+    await kernel.command("Shop.Sum");
+    // @ts-expect-error
+    await kernel.query("Shop.Order", { price: 3 });
+  });
+
+  rule("[A25] built-in requests are typed too", async () => {
+    const timer = await kernel.command("Timer.Set", {
+      delayMs: 10,
+      message: { kind: "command", type: "Shop.Ping", data: null },
+    });
+    expectTypeOf(timer).toEqualTypeOf<{ readonly timerId: string }>();
+    await kernel.command("Memory.Set", { key: "/a", value: [1, { b: null }] });
+    expectTypeOf(await kernel.query("Memory.Get", { key: "/a" })).toEqualTypeOf<{ readonly value: Json }>();
+    expectTypeOf(await kernel.query("Syscall.List")).toEqualTypeOf<{ readonly types: readonly string[] }>();
+    await kernel.query("Kernel.Health");
+    // @ts-expect-error
+    await kernel.command("Memory.Set", { key: "/a" });
+    // @ts-expect-error
+    await kernel.command("Memory.Get", { key: "/a" });
+  });
+
+  rule("[A26] options of a call: id, signal, timeoutMs", async () => {
+    await kernel.command("Shop.Order", { price: 1 }, { id: "k", signal: new AbortController().signal, timeoutMs: 9 });
+    await kernel.query("Shop.Sum", null, { timeoutMs: 9 });
+    // @ts-expect-error
+    await kernel.command("Shop.Order", { price: 1 }, { timeout: 9 });
+    // @ts-expect-error A query has no idempotency key.
+    await kernel.query("Shop.Sum", null, { id: "k" });
+  });
+
+  rule("[A12] [A27] refusals are typed at the caller", async () => {
+    const result = await kernel.safeCommand("Shop.Order", { price: 1 });
+    if (result.ok) {
+      expectTypeOf(result.value).toEqualTypeOf<{ orders: number }>();
+      return;
+    }
+    const { failure } = result;
+    if (failure.reason === "TOO_DEAR") expectTypeOf(failure.data).toEqualTypeOf<{ most: number }>();
+    if (failure.reason === "NO_PRICE") expectTypeOf(failure.data).toEqualTypeOf<undefined>();
+    if (failure.reason === "TIMED_OUT") expectTypeOf(failure.code).toEqualTypeOf<number>();
+    // @ts-expect-error No such reason.
+    if (failure.reason === "TOO_CHEAP") return;
+    const other = await kernel.safeCommand("Shop.Ping");
+    // @ts-expect-error A reason of another command.
+    if (!other.ok && other.failure.reason === "TOO_DEAR") return;
+  });
+
+  rule("[A28] a live query has the type of the query", () => {
+    kernel.live("Shop.Sum").subscribe((sum) => expectTypeOf(sum).toEqualTypeOf<number>());
+    kernel.live("Shop.All", { limit: 3 }).subscribe((all) => expectTypeOf(all).toEqualTypeOf<number[]>());
+    // @ts-expect-error
+    kernel.live("Shop.All");
+    // @ts-expect-error A command is not live.
+    kernel.live("Shop.Order");
+  });
+
+  rule("[A29] events have their names and data", async () => {
+    for await (const event of kernel.events("Order.Placed"))
+      expectTypeOf(event.data).toEqualTypeOf<{ price: number }>();
+    for await (const event of kernel.events(["Order.Placed", "Order.Paid"])) {
+      expectTypeOf(event.type).toEqualTypeOf<"Order.Placed" | "Order.Paid">();
+      if (event.type === "Order.Placed") expectTypeOf(event.data).toEqualTypeOf<{ price: number }>();
+    }
+    // @ts-expect-error
+    kernel.events("Order.Sent");
+  });
+}
+
+rule("[A23] `open` gives the calls of its apps, of several together", async () => {
+  await using kernel = await open(shop, { file: "shop.db" });
+  calls(kernel);
+  await using both = await open([shop, billing]);
+  expectTypeOf(await both.command("Billing.Pay", { amount: 3 })).toEqualTypeOf<{ paid: number }>();
+  expectTypeOf(await both.command("Shop.Ping")).toEqualTypeOf<string>();
+  expectTypeOf(await both.query("Billing.Due")).toEqualTypeOf<number>();
+  // @ts-expect-error
+  await both.command("Billing.Due");
+  // @ts-expect-error Options are checked.
+  await open(shop, { files: "shop.db" });
+  expectTypeOf(shop).toExtend<App>();
+});
+
+rule("[A30] a duration is milliseconds or a number with a unit", () => {
+  const durations: Duration[] = [5, "5 ms", "1.5 s", "5 min", "2 h", "1 d"];
+  // @ts-expect-error
+  durations.push("5 minutes");
+  // @ts-expect-error
+  durations.push("5min");
+});
