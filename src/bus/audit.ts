@@ -49,6 +49,8 @@ export type OperatorAction = { readonly by: string | undefined } & (
     }
   | { readonly action: "cancel"; readonly timerId: string }
   | { readonly action: "restart"; readonly extension: string }
+  /** Without the subject: its name may be personal data too. */
+  | { readonly action: "erase"; readonly documents: number; readonly rows: number; readonly receipts: number }
 );
 
 /** The name in the audit row of a client that gives none. */

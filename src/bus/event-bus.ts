@@ -30,7 +30,9 @@ import type { CommitOutcome } from "../store/commit.ts";
 import type { DeclaredConsumer } from "../store/consumer.ts";
 import type { JournalEntry, JournalQuery, JournalRow } from "../store/journal.ts";
 import type { Store } from "../store/store.ts";
-import { Outbox, type OutboxRules } from "../work/outbox.ts";
+import type { WorkSpace } from "../work/attempt.ts";
+import { Outbox, type Requester } from "../work/outbox.ts";
+import { Tx } from "../work/tx.ts";
 import type { WorkBoard } from "../work/work-board.ts";
 import { type Failures, failures, type Trace, trace } from "./audit.ts";
 import { BusError } from "./bus-error.ts";
@@ -56,7 +58,6 @@ import { Slots } from "./slots.ts";
 import {
   type Call,
   checkedConsumer,
-  type RelayedWork,
   type RelayOptions,
   requireSubscribeOptions,
   type SubscribeOptions,
@@ -64,6 +65,7 @@ import {
   type SubscriptionDefaults,
   type SubscriptionView,
   type TransactionalOptions,
+  type WorkCall,
   type WorkOptions,
 } from "./subscription.ts";
 import { Subscriptions } from "./subscriptions.ts";
@@ -114,6 +116,8 @@ export class EventBus<TopicMap extends object = AnyTopics> implements AsyncDispo
   readonly #subscriptions = new Subscriptions();
   /** Tells whether the state lasts that the observer which publishes now has read; a kernel asks its space. */
   standing: (() => Promise<boolean> | undefined) | undefined;
+  /** Asks for handlers with a `Tx`; a kernel sets it. */
+  requester: Requester | undefined;
   readonly #consumers: Consumers;
   readonly #publisher: Publisher;
   readonly #held: HeldEvents;
@@ -253,7 +257,9 @@ export class EventBus<TopicMap extends object = AnyTopics> implements AsyncDispo
     if (typeof options !== "object" || options === null)
       throw misuse('subscribe takes options that name who handles, like { subscriberId: "indexer" }');
     requireSubscribeOptions(options);
-    const call = callOf(this.#watched(handler, options.subscriberId), options, (rules) => this.#outbox(rules));
+    const call = callOf(this.#watched(handler, options.subscriberId), options, (space) =>
+      this.#outbox(options.subscriberId, space),
+    );
     this.#add(new Subscription(pattern, call, options, this.#defaults));
   }
 
@@ -265,24 +271,13 @@ export class EventBus<TopicMap extends object = AnyTopics> implements AsyncDispo
   }
 
   /** Subscribes a transactional actor, which enters the attempt when its turn comes. Its mailbox measures the time of the handler. */
-  relayWork(pattern: string, deliver: RelayedWork, { subscriberId, space, clearance, rules }: RelayOptions): void {
+  relayWork(pattern: string, deliver: WorkCall, { subscriberId, space, clearance }: RelayOptions): void {
     this.#requireOpen();
-    const outbox = this.#outbox(rules);
     const attempts = space.attemptsOf(`the handler of ${subscriberId}`, clearance);
-    const work = { attempts, outbox, relayed: this.#watched(deliver, subscriberId) as RelayedWork };
-    const call: Call = { kind: "transactional", handler: deliver, replica: space.replica(space.name), work };
-    this.#add(
-      new Subscription(
-        pattern,
-        call,
-        { subscriberId, timeoutMs: TIMER_DELAY_MS_MAX },
-        { ...this.#defaults, board: undefined },
-      ),
-    );
-  }
-
-  #outbox(rules: OutboxRules): Outbox {
-    return new Outbox({ ...rules, typeOf: (topic) => this.#topics.wire(topic) });
+    const work = { attempts, call: this.#watched(deliver, subscriberId) as WorkCall };
+    const call: Call = { kind: "transactional", replica: space.replica(space.name), work };
+    const options = { subscriberId, timeoutMs: TIMER_DELAY_MS_MAX };
+    this.#add(new Subscription(pattern, call, options, { ...this.#defaults, board: undefined }));
   }
 
   #add(subscription: Subscription): void {
@@ -293,6 +288,11 @@ export class EventBus<TopicMap extends object = AnyTopics> implements AsyncDispo
     // Events may wait for it.
     if (subscription.durable && this.#dispatcher.state === "running") this.#dispatcher.backlog();
     if (subscription.serialBy !== undefined) this.#serial.askAnew();
+  }
+
+  #outbox(source: string, space: WorkSpace): Outbox {
+    const typeOf = (topic: string) => this.#topics.wire(topic);
+    return new Outbox({ source, typeOf, space, requester: () => this.requester });
   }
 
   /** The handler, whose calls are remembered where handlings are. */
@@ -494,18 +494,23 @@ export class EventBus<TopicMap extends object = AnyTopics> implements AsyncDispo
 function callOf(
   handler: Handler<never> | TransactionalHandler<never> | WorkHandler<never>,
   options: SubscribeOptions | TransactionalOptions | WorkOptions,
-  outboxOf: (rules: OutboxRules) => Outbox,
+  outboxOf: (space: WorkSpace) => Outbox,
 ): Call {
   if (!("space" in options) || options.space === undefined) return { kind: "plain", handler: handler as Handler };
   const { space, subscriberId } = options;
-  const transactional = { kind: "transactional" as const, handler: handler as TransactionalHandler };
+  const kind = "transactional";
   if ("attemptsOf" in space && typeof space.attemptsOf === "function") {
     const attempts = space.attemptsOf(`the handler of subscriber ${subscriberId}`);
-    const work = { attempts, outbox: outboxOf({ source: subscriberId }) };
-    return { ...transactional, replica: space.replica(space.name), work };
+    const call = workCall(handler as WorkHandler, outboxOf(space));
+    return { kind, replica: space.replica(space.name), work: { attempts, call } };
   }
-  if ("transaction" in space && typeof space.transaction === "function") return { ...transactional, replica: space };
+  if ("transaction" in space && typeof space.transaction === "function")
+    return { kind, handler: handler as TransactionalHandler, replica: space };
   throw misuse("space is an open space, or the replica of one");
+}
+
+function workCall(handler: WorkHandler, outbox: Outbox): WorkCall {
+  return (event, attempt) => attempt.enter(() => handler(event, new Tx(attempt, outbox, event.message)));
 }
 
 function isIds(which: readonly number[] | RequeueQuery): which is readonly number[] {

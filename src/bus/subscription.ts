@@ -12,14 +12,12 @@ import { type Consumer, deliveryName } from "../store/consumer.ts";
 import type { Replica } from "../store/replica.ts";
 import type { Attempt, AttemptKind, WorkSpace } from "../work/attempt.ts";
 import { type HandlerOptions, handlerOptionsProblem, KNOWN_HANDLER_OPTIONS } from "../work/handler-options.ts";
-import type { Outbox, OutboxRules } from "../work/outbox.ts";
 import { type RetryPolicy, retryPolicyOf } from "../work/retry-policy.ts";
-import type { Tx } from "../work/tx.ts";
 import type { WorkBoard } from "../work/work-board.ts";
 import { BusError } from "./bus-error.ts";
 import type { Event } from "./event.ts";
 import type { EventRun } from "./event-run.ts";
-import type { Handler, TransactionalHandler, WorkHandler } from "./handler.ts";
+import type { Handler, TransactionalHandler } from "./handler.ts";
 import { WaitingBound } from "./waiting-bound.ts";
 
 /**
@@ -74,28 +72,26 @@ export interface SubscriptionView {
 
 export interface TransactionalCall {
   readonly kind: "transactional";
-  readonly handler: TransactionalHandler | WorkHandler | RelayedWork;
+  /** Of a handler that was subscribed with a replica. */
+  readonly handler?: TransactionalHandler;
   readonly replica: Replica;
   /** Of a handler that was subscribed with an open space. */
   readonly work?: HandlerWork | undefined;
 }
 
-/** Attempts of a handler, and the messages that it sends. */
+/** Attempts of a handler, and its call. */
 export interface HandlerWork {
   readonly attempts: AttemptKind;
-  readonly outbox: Outbox;
-  /** Of an actor: passes the event on. */
-  readonly relayed?: RelayedWork;
+  readonly call: WorkCall;
 }
 
-/** Passes an event to an actor, and resolves with the result of the actor's handler. */
-export type RelayedWork = (event: Event, tx: Tx, attempt: Attempt) => Promise<unknown>;
+/** Calls a handler, or passes the event to an actor and resolves with the result of the actor's handler. */
+export type WorkCall = (event: Event, attempt: Attempt) => unknown;
 
 export interface RelayOptions {
   readonly subscriberId: string;
   readonly space: WorkSpace;
   readonly clearance: readonly string[] | undefined;
-  readonly rules: OutboxRules;
 }
 
 export type Call = { readonly kind: "plain"; readonly handler: Handler } | TransactionalCall;

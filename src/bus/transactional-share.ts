@@ -38,15 +38,13 @@ import { callHandler, type HandlerEnd, type HandlerWait } from "../work/handler-
 import { labelMessages } from "../work/outbox.ts";
 import { endWithRefusal } from "../work/refusal.ts";
 import { type Next, Retries } from "../work/retries.ts";
-import { Tx } from "../work/tx.ts";
-import type { Event } from "./event.ts";
 import { DONE, type EventRun } from "./event-run.ts";
-import { HandlerTransaction, type ShareContext, type TransactionalHandler, type WorkHandler } from "./handler.ts";
+import { HandlerTransaction, type ShareContext, type TransactionalHandler } from "./handler.ts";
 import type { LeaseKeeper } from "./lease-keeper.ts";
 import { settlementOf, shareOf } from "./outcome.ts";
 import type { Publisher } from "./publisher.ts";
 import type { Slots } from "./slots.ts";
-import type { HandlerWork, TransactionalCall } from "./subscription.ts";
+import type { TransactionalCall } from "./subscription.ts";
 import type { Step } from "./subscriptions.ts";
 import type { TopicMatches } from "./topic-match.ts";
 
@@ -78,7 +76,6 @@ interface Handling {
   readonly context: ShareContext;
   /** Of a handler that was subscribed with an open space. */
   readonly attempt: Attempt | undefined;
-  readonly tx: Tx | undefined;
   /** Of the runs before it; undefined for the first. */
   retries: Retries | undefined;
 }
@@ -137,14 +134,9 @@ export class TransactionalShare {
     else void this.#slots.during(step, end).then((ended) => this.#ended(handling, ended));
   }
 
-  #call({ run: { event }, call, context, attempt, tx }: Handling, wait: HandlerWait) {
-    if (attempt === undefined || tx === undefined)
-      return callHandler(call.handler as TransactionalHandler, event, context as HandlerTransaction, wait);
-    const { relayed } = call.work as HandlerWork;
-    if (relayed !== undefined)
-      return callHandler((given: Event) => relayed(given, tx, attempt), event, undefined, wait);
-    const handler = call.handler as WorkHandler;
-    return callHandler((given: Event) => attempt.enter(() => handler(given, tx)), event, undefined, wait);
+  #call({ run: { event }, call, context, attempt }: Handling, wait: HandlerWait) {
+    if (attempt !== undefined && call.work !== undefined) return callHandler(call.work.call, event, attempt, wait);
+    return callHandler(call.handler as TransactionalHandler, event, context as HandlerTransaction, wait);
   }
 
   #open(run: EventRun, step: Step, call: TransactionalCall, rerun: Rerun | undefined): Handling {
@@ -155,15 +147,14 @@ export class TransactionalShare {
     if (work === undefined) {
       const transaction = replica.transaction();
       const context = new HandlerTransaction(facts, this.#publisher, { replica, transaction });
-      return { run, step, call, transaction, context, attempt: undefined, tx: undefined, retries };
+      return { run, step, call, transaction, context, attempt: undefined, retries };
     }
     const { message } = run.event;
     const id = `${message.metadata.id}/${step.subscriber}`;
     const { attempt: number } = facts;
     const { bornMs } = rerun ?? {};
     const attempt = new Attempt(work.attempts, { replica, id, number, label: labelOfMessage(message), bornMs });
-    const tx = new Tx(attempt, work.outbox, message);
-    return { run, step, call, transaction: attempt.transaction, context: attempt, attempt, tx, retries };
+    return { run, step, call, transaction: attempt.transaction, context: attempt, attempt, retries };
   }
 
   #rerunOf(run: EventRun, step: Step): Rerun | undefined {

@@ -8,14 +8,14 @@ export function watchedHandler(
   handler: (...given: never) => unknown,
   subscriber: string,
   handlings: HandlingRing,
-): (event: Event, context: unknown, attempt?: unknown) => unknown {
-  const call = handler as (event: Event, context: unknown, attempt?: unknown) => unknown;
-  return (event, context, ofActor) => {
+): (event: Event, context: unknown) => unknown {
+  const call = handler as (event: Event, context: unknown) => unknown;
+  return (event, context) => {
     const { attempt } = (context ?? {}) as { readonly attempt?: number };
     const place = handlings.given(event.message, subscriber, event.source, attempt);
     const failed = (thrown: unknown) => handlings.ended(place, `failed: ${thrownText(thrown)}`);
     try {
-      const result = call(event, context, ofActor);
+      const result = call(event, context);
       if (result instanceof Promise) result.then(() => handlings.ended(place, "done"), failed);
       else handlings.ended(place, "done");
       return result;

@@ -11,6 +11,7 @@ import type { NodeSpec } from "../scheduler/node.ts";
 import type { Scheduler } from "../scheduler/scheduler.ts";
 import { asLink, LINK_KEY, type Link } from "../store/document.ts";
 import type { Replica } from "../store/replica.ts";
+import type { Outbox } from "../work/outbox.ts";
 import type { Cell } from "./cell.ts";
 import type { LateWrites } from "./late-writes.ts";
 
@@ -25,6 +26,8 @@ export interface LinkTargets {
   readonly observesConfirmed: boolean;
   /** Writes that depend on documents which are not loaded. */
   readonly late: LateWrites;
+  /** The outbox of handlers that `source` names. */
+  outbox(source: string): Outbox;
   /** Registers an effect that ends with the space; the returned function ends it before. */
   observe(spec: NodeSpec): () => void;
 }

@@ -7,7 +7,7 @@
 import type { Json } from "../message/json.ts";
 import { MillraceError } from "../message/millrace-error.ts";
 import { Cell } from "./cell.ts";
-import type { Piece } from "./piece.ts";
+import type { Launched, LaunchOptions, Piece } from "./piece.ts";
 import { requireValid, type StandardSchema } from "./schema.ts";
 import type { Stream } from "./stream.ts";
 
@@ -20,6 +20,17 @@ export interface Pattern<Inputs extends object = object, Parts extends PiecePart
   /** Checks the inputs, where they are values and not cells. */
   readonly schema: StandardSchema<Inputs> | undefined;
   build(inputs: Cell<Inputs>, piece: Piece): Parts;
+  /** For `tx.start`: starts a piece in the space of the transaction that runs now. */
+  launchIn(space: object, inputs: PieceInputs<Inputs>, options?: LaunchOptions): Launched<Parts>;
+}
+
+/** A space, as far as pieces are started in it. */
+interface Launcher {
+  launch<Inputs extends object, Parts extends PieceParts>(
+    pattern: Pattern<Inputs, Parts>,
+    inputs: PieceInputs<Inputs>,
+    options?: LaunchOptions,
+  ): Launched<Parts>;
 }
 
 /** What a piece is started with: for each input a value, or the cell where it lies. */
@@ -50,7 +61,11 @@ export function pattern<Inputs extends object, Parts extends PieceParts>(
   ...rest: readonly [StandardSchema<Inputs>, Build<Inputs, Parts>] | readonly [Build<Inputs, Parts>]
 ): Pattern<Inputs, Parts> {
   const [schema, build] = rest.length === 2 ? rest : [undefined, rest[0]];
-  return Object.freeze({ name, schema, build });
+  const made: Pattern<Inputs, Parts> = {
+    ...{ name, schema, build },
+    launchIn: (space, inputs, options) => (space as Launcher).launch(made, inputs, options),
+  };
+  return Object.freeze(made);
 }
 
 type Build<Inputs extends object, Parts> = (inputs: Cell<Inputs>, piece: Piece) => Parts;

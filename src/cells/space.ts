@@ -22,7 +22,10 @@ import { ReceiptKeeper, type ReceiptPolicy, requireReceiptPolicy } from "../stor
 import { Replica } from "../store/replica.ts";
 import { type Store, StoreError } from "../store/store.ts";
 import type { AttemptKind } from "../work/attempt.ts";
+import { Outbox, type Requester } from "../work/outbox.ts";
 import { Receipts } from "../work/receipts.ts";
+import type { Refusal } from "../work/refusal.ts";
+import type { Tx } from "../work/tx.ts";
 import { Cell, type CellOptions, type ListCell, observeConfirmed, ownDefault, type SinkOptions } from "./cell.ts";
 import { type BeginOptions, CellTransaction } from "./cell-transaction.ts";
 import { Computed } from "./computed.ts";
@@ -100,6 +103,8 @@ export class Space implements LinkTargets, AsyncDisposable {
   readonly scheduler: Scheduler;
   readonly late: LateWrites;
   readonly observesConfirmed: boolean;
+  /** Asks for handlers of this space; a kernel sets it. */
+  requester: Requester | undefined;
   readonly #host: Host;
   readonly #replica: Replica;
   readonly #neighbours: ReadonlyMap<string, Replica> | undefined;
@@ -112,6 +117,8 @@ export class Space implements LinkTargets, AsyncDisposable {
   /** Effects that end with the space; of a scheduler of its own all do. */
   readonly #observers = new Set<SchedulerNode>();
   #effects = 0;
+  /** Of `transact`. */
+  readonly #outbox: Outbox;
   /** Made by the first entry point. */
   #known: Receipts | undefined;
   /** Of plain code without a clearance; made by the first one. */
@@ -133,6 +140,7 @@ export class Space implements LinkTargets, AsyncDisposable {
     this.#ownsScheduler = options.scheduler === undefined;
     this.#fingerprints = options.persist && new Fingerprints(options.persist.version);
     this.scheduler = options.scheduler ?? new Scheduler({ host });
+    this.#outbox = this.outbox(`space ${this.name}`);
     this.late = new LateWrites(host, this.scheduler);
     this.observesConfirmed = options.observe === "confirmed";
     this.#unlisten = options.onError && this.scheduler.onError(options.onError);
@@ -149,6 +157,10 @@ export class Space implements LinkTargets, AsyncDisposable {
     const neighbour = this.#neighbours?.get(space);
     if (neighbour) return neighbour;
     throw new Error(`a link leads to space "${space}", which is not open here; open it and pass it as a neighbour`);
+  }
+
+  outbox(source: string): Outbox {
+    return new Outbox({ source, space: this, requester: () => this.requester });
   }
 
   readerOf(address: Address): Cell<unknown> | undefined {
@@ -399,18 +411,18 @@ export class Space implements LinkTargets, AsyncDisposable {
    * Runs synchronous code as one commit. Its writes are visible at once; the promise resolves with its result when the commit is
    * durable. If what it read was changed by somebody else meanwhile, it runs again.
    */
-  transact<T>(code: () => T, options: TransactOptions = {}): Promise<T> {
+  transact<T>(code: (tx: Tx) => T, options: TransactOptions = {}): Promise<Exclude<T, Refusal>> {
     const clearance = ambientClearance();
     // It may run again when its caller has returned.
-    const within = clearance === undefined ? code : () => withClearance(clearance, code);
-    if (this.scheduler.isUnderWay) return transactInside(this.scheduler, within);
+    const within = clearance === undefined ? code : (tx: Tx) => withClearance(clearance, () => code(tx));
+    if (this.scheduler.isUnderWay) return transactInside(this.scheduler, this.#outbox, within);
     return transact(this.#transactionsWith(clearance), within, options);
   }
 
   #transactionsWith(clearance: Label | undefined): TransactSpace {
     if (clearance === undefined && this.#transactions !== undefined) return this.#transactions;
     const kind = this.scheduler.attemptsOf("a transaction", clearance);
-    const made = { host: this.#host, replica: this.#replica, kind };
+    const made = { host: this.#host, replica: this.#replica, kind, outbox: this.#outbox };
     if (clearance === undefined) this.#transactions = made;
     return made;
   }

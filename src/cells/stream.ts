@@ -11,13 +11,13 @@ import type { Json } from "../message/json.ts";
 import type { Address } from "../scheduler/address.ts";
 import type { Handling } from "../scheduler/handling.ts";
 import type { SendOptions, Sent } from "../scheduler/send.ts";
-import { contextOf, type HandlerContext } from "./handler-context.ts";
+import { Tx } from "../work/tx.ts";
 import type { LinkTargets } from "./links.ts";
 import { Place } from "./place.ts";
 import { requireValid, type StandardSchema } from "./schema.ts";
 
-/** Handles what was sent. Cells are used as everywhere; after an await, through the context. */
-export type StreamHandler<T> = (value: T, context: HandlerContext) => unknown;
+/** Handles a sent value in one transaction. */
+export type StreamHandler<T> = (value: T, tx: Tx) => unknown;
 
 /** A cell of any type. */
 export interface Readable {
@@ -46,7 +46,8 @@ export class Stream<T = unknown> extends Place {
   /** Registers the one handler; the returned function takes it away, and what is sent then waits for another. */
   handle(handler: StreamHandler<T>, { name, reads, presync, clearance }: HandleOptions<T> = {}): () => void {
     const { scheduler } = this.targets;
-    const run = (value: Json, handling: Handling) => handler(value as T, contextOf(handling));
+    const outbox = this.targets.outbox(String(this));
+    const run = (value: Json, handling: Handling) => handler(value as T, new Tx(handling, outbox, undefined));
     return scheduler.addEventHandler(run, this.address, {
       name: name ?? (handler.name || `the handler of ${this}`),
       ...(clearance === undefined ? {} : { clearance }),

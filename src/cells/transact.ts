@@ -21,7 +21,11 @@ import type { CommitIdentity, CommitOutcome } from "../store/commit.ts";
 import type { Rejection } from "../store/rejection.ts";
 import type { Replica } from "../store/replica.ts";
 import { Attempt, type AttemptKind } from "../work/attempt.ts";
+import { Outbox } from "../work/outbox.ts";
+import { Refusal, refusalOf } from "../work/refusal.ts";
 import { type Next, Retries } from "../work/retries.ts";
+import { Tx } from "../work/tx.ts";
+import { WorkError } from "../work/work-error.ts";
 
 export interface TransactOptions {
   /** Subscribers of this group are not told: they made the change themselves. */
@@ -46,6 +50,7 @@ export interface TransactSpace {
   readonly host: Host;
   readonly replica: Replica;
   readonly kind: AttemptKind;
+  readonly outbox?: Outbox;
 }
 
 /** How an attempt has ended. */
@@ -68,9 +73,18 @@ const EARLY: Concluded = { commit: undefined, outcome: undefined };
 const DONE: Next = { kind: "done" };
 
 /** As a part of the attempt or the run that is under way. */
-export function transactInside<T>(scheduler: Scheduler, code: () => T): Promise<T> {
+export function transactInside<T>(
+  scheduler: Scheduler,
+  outbox: Outbox,
+  code: (tx: Tx) => T,
+): Promise<Exclude<T, Refusal>> {
   try {
-    return Promise.resolve(scheduler.transactInside(code));
+    const part = (attempt: Attempt | undefined) => {
+      const value = code(attempt === undefined ? txOfRun(code) : new Tx(attempt, outbox, undefined));
+      if (value instanceof Refusal) throw value;
+      return value as Exclude<T, Refusal>;
+    };
+    return Promise.resolve(scheduler.transactInside(part));
   } catch (error) {
     // Thrown to abandon the attempt or the run, which must not go on without the rest of the code.
     if (typeof error === "symbol") throw error;
@@ -78,17 +92,29 @@ export function transactInside<T>(scheduler: Scheduler, code: () => T): Promise<
   }
 }
 
+/** Of code that the space itself runs. */
+const NO_OUTBOX = new Outbox({ source: "a transaction" });
+
+/** The run of a node has no transaction of its own: code that takes a `tx` cannot be a part of it. */
+function txOfRun(code: (tx: Tx) => unknown): Tx {
+  if (code.length > 0)
+    throw new WorkError("WORK_MISUSE", "a computation or an effect has no tx; publish and send from a handler instead");
+  return undefined as never;
+}
+
 export async function transact<T>(
-  { host, replica, kind }: TransactSpace,
-  code: () => T,
+  { host, replica, kind, outbox = NO_OUTBOX }: TransactSpace,
+  code: (tx: Tx) => T,
   { changeGroup, windowMs = AWAITED_WINDOW_MS }: TransactOptions,
-): Promise<T> {
+): Promise<Exclude<T, Refusal>> {
   let retries: Retries | undefined;
   /** Documents that a run missed stay in memory until the code has run with all of them. */
   const held: (() => void)[] = [];
   try {
     for (let number = 1; ; number++) {
-      const { attempt, end, commit, outcome } = tryOnce(new Attempt(kind, { replica, number, changeGroup }), code);
+      const attempt = new Attempt(kind, { replica, number, changeGroup });
+      const tx = new Tx(attempt, outbox, undefined);
+      const { end, commit, outcome } = tryOnce(attempt, () => code(tx));
       const answer = await outcome;
       let next = DONE;
       if (answer?.kind !== "committed") {
@@ -99,7 +125,7 @@ export async function transact<T>(
       if (next.kind === "done") {
         attempt.lineage.confirm();
         if ("error" in end) throw end.error;
-        return end.value;
+        return end.value as Exclude<T, Refusal>;
       }
       attempt.lineage.fail("the transaction was not committed");
       if (next.kind !== "again")
@@ -120,6 +146,8 @@ export function tryOnce<T>(attempt: Attempt, code: () => T): Tried<T> {
   let end: Tried<T>["end"];
   try {
     end = { value: attempt.within(() => synchronous(code)) };
+    const refused = refusalOf(end.value, attempt.refusal);
+    if (refused !== undefined) throw refused;
     if (attempt.unready === undefined) attempt.requireWritable();
     return { attempt, end, ...conclude(attempt) };
   } catch (error) {

@@ -1,6 +1,7 @@
 /**
- * `millrace bench`: a short measurement of this machine and this disk: events published and handled per second, on a store of its own beside
- * the data directory, with the durability that a kernel has. For comparisons with other systems see `npm run bench` of the repository.
+ * `millrace bench`: a short measurement of this machine and disk: events published and handled per second, on its own
+ * store beside the data directory, with a kernel's durability. `npm run bench` of the repository compares with other
+ * systems.
  */
 import { mkdtempSync, rmSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
@@ -29,7 +30,7 @@ export const bench: Verb = {
 async function run({ options, environment, terminal }: VerbCall): Promise<ExitCode> {
   const seconds = readNumber("seconds", options["seconds"], { min: 1, max: 600 }) ?? SECONDS_DEFAULT;
   const host = systemHost();
-  // On the disk that a kernel here would use, and not inside what is its own.
+  // On the disk of the data directory, but outside of it.
   const beside = dirname(resolve(dataDirectory(environment).path));
   makeFolder(beside, { mode: 0o777, advice: "name a data directory elsewhere in MILLRACE_DIR" });
   const folder = mkdtempSync(join(beside, ".millrace-bench-"));

@@ -1,6 +1,6 @@
 /**
- * `millrace cancel <timer>`: a timer that has not fired never will. A request cannot be cancelled from here: nobody but its requester may
- * end the waiting (N1), and work under way is not interrupted. SPEC: K44.
+ * `millrace cancel <timer>`: cancels a timer that has not fired. A request cannot be cancelled here: only its requester
+ * may end the wait (N1), and running work is not interrupted. SPEC: K44.
  */
 import { withOwner } from "./journal-owner.ts";
 import { EXIT, type ExitCode, JSON_OPTION, UsageError, type Verb, type VerbCall } from "./verb.ts";

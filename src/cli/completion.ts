@@ -1,6 +1,6 @@
 /**
- * `millrace completion <shell>`: prints a script that completes verbs and their options. The words are those of the verbs
- * themselves, so that a new verb is completed without further work. SPEC: K75.
+ * `millrace completion <shell>`: prints a script that completes verbs and their options. The words come from the verbs
+ * themselves, so a new verb needs no change here. SPEC: K75.
  */
 import { notKnown } from "../message/near-word.ts";
 import { EXIT, type ExitCode, UsageError, type Verb, type VerbCall } from "./verb.ts";
@@ -8,7 +8,7 @@ import { EXIT, type ExitCode, UsageError, type Verb, type VerbCall } from "./ver
 const SHELLS = { bash, zsh, fish } as const;
 const NAMES = Object.keys(SHELLS) as (keyof typeof SHELLS)[];
 
-/** `verbs` gives all verbs, this one too. */
+/** `verbs` returns all verbs, including this one. */
 export function completion(verbs: () => readonly Verb[]): Verb {
   return {
     name: "completion",
@@ -86,7 +86,7 @@ function fish(verbs: readonly Verb[]): string[] {
   ];
 }
 
-/** In single quotes, which every shell of these takes as they are. */
+/** Single quotes work in all these shells. */
 function quoted(text: string): string {
   return `'${text.replaceAll("'", "'\\''")}'`;
 }

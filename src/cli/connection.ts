@@ -1,4 +1,6 @@
-/** The connection of a talking verb to the kernel of this directory, and what its options mean. */
+/**
+ * The connection of a verb to the kernel of this directory, and its options.
+ */
 
 import { text } from "node:stream/consumers";
 import { Client } from "../client/client.ts";
@@ -11,12 +13,12 @@ import { type Failure, isFailure, thrownText } from "../message/error-data.ts";
 import type { Json } from "../message/json.ts";
 import { readNumber, UsageError, type VerbCall } from "./verb.ts";
 
-/** A day: whoever waits longer does not wait at a terminal. */
+/** A day: no user waits longer at a terminal. */
 const TIMEOUT_MS_MAX = 86_400_000;
 
-/** A kernel that was started a moment ago, by the line before, has not taken its directory yet. */
+/** Wait for a kernel that was just started and has not taken its directory yet. */
 const STARTED_MS = 1_000;
-/** A kernel that has taken its directory and opens its socket when it has booted. */
+/** Wait for a kernel that has taken its directory and opens its socket after the boot. */
 const BOOTING_MS = 30_000;
 const RETRY_MS = 50;
 
@@ -40,7 +42,7 @@ export async function connect(call: VerbCall): Promise<Client> {
   }
 }
 
-/** Whether a process has taken the directory. A lock that cannot be read is none; `start` and `doctor` say that it is in the way. */
+/** Whether a process has taken the directory. An unreadable lock counts as none; `start` and `doctor` report it. */
 export function isTaken({ environment }: VerbCall): boolean {
   try {
     return InstanceLock.isHeld(dataDirectory(environment));
@@ -71,7 +73,7 @@ function connectOnce({ environment, options, terminal }: VerbCall): Promise<Clie
   });
 }
 
-/** Undefined when no kernel is running: for verbs that can do without one. */
+/** Undefined if no kernel is running: for verbs that work without one. */
 export async function connectIfRunning(call: VerbCall): Promise<Client | undefined> {
   try {
     return await connectOnce(call);
@@ -81,13 +83,13 @@ export async function connectIfRunning(call: VerbCall): Promise<Client | undefin
   }
 }
 
-/** Asks the running kernel one thing. What it answers is described beside the query in `kernel/inspect-capability.ts`. */
+/** Sends one query to the running kernel. `kernel/inspect-capability.ts` has the types of the answers. */
 export async function askKernel<Answer>(call: VerbCall, type: string, data: Json = null): Promise<Answer> {
   await using client = await connect(call);
   return (await client.query(type, data)) as never as Answer;
 }
 
-/** The same; undefined when no kernel is running. */
+/** The same; undefined if no kernel is running. */
 export async function askIfRunning<Answer>(
   call: VerbCall,
   type: string,
@@ -99,7 +101,7 @@ export async function askIfRunning<Answer>(
   return (await client.query(type, data)) as never as Answer;
 }
 
-/** The whole graph, however many answers it takes. */
+/** The whole graph, over several pages. */
 export async function askGraph(call: VerbCall): Promise<GraphView> {
   await using client = await connect(call);
   const page = async (fromNode: number) =>
@@ -112,7 +114,7 @@ export async function askGraph(call: VerbCall): Promise<GraphView> {
   return view;
 }
 
-/** The data of a message as given on the command line, or on the standard input for `-`; null when there is none. */
+/** The data of a message from the command line, or from standard input for `-`; null if there is none. */
 export async function readData(word: string | undefined): Promise<Json> {
   if (word === undefined) return null;
   try {

@@ -1,6 +1,6 @@
 /**
- * `millrace consumers`: which subscribers are owed events, where they run, and how many events wait for them; `consumers remove` ends
- * one that is gone for good. Read from the file, also while no kernel runs. SPEC: K95, K96.
+ * `millrace consumers`: declared consumers, the processes that run them, and how many events wait for them;
+ * `consumers remove` ends one that is gone for good. Read from the file, also without a kernel. SPEC: K95, K96.
  */
 import { systemHost } from "../host/system-host.ts";
 import type { RemovedConsumer } from "../kernel/consumer-repair.ts";

@@ -1,12 +1,14 @@
-/** Rows of the journal that belong together: by correlation, or by causation where there is none. */
+/**
+ * Journal rows that belong together: by correlation, or by causation if there is none.
+ */
 import type { KernelStore } from "../kernel/open-store.ts";
 import { causationOf } from "../message/envelope.ts";
 import type { Row } from "./journal-lines.ts";
 
-/** A conversation that is larger is cut, and says so. */
+/** A larger conversation is cut with a note. */
 export const CONVERSATION_ROWS_MAX = 1_000;
 
-/** All rows of the conversation that the id belongs to; without a correlation, what follows causation from its first cause on. */
+/** All rows of the conversation of an id; without a correlation, those reached by causation from its first cause. */
 export async function conversation(store: KernelStore, id: string): Promise<readonly Row[]> {
   const [row] = await store.query({ messageId: id, limit: 1 });
   const correlation = row?.message?.metadata.correlation ?? id;
@@ -20,7 +22,7 @@ export async function conversation(store: KernelStore, id: string): Promise<read
   return [...found.values()];
 }
 
-/** What caused a row, the nearest first, as far as the journal has it. */
+/** The causes of a row, nearest first, as far as they are in the journal. */
 export async function causesOf(store: KernelStore, row: Row): Promise<Row[]> {
   const causes: Row[] = [];
   const seen = new Set([row.id]);

@@ -1,6 +1,6 @@
 /**
- * The store file that a looking verb was asked about: named, `MILLRACE_FILE` (that of a program which opens its own), or that of the data directory.
- * Looking makes no file. SPEC: K54.
+ * The store file of a reading verb: named, `MILLRACE_FILE` (for a program with its own store), or that of the data
+ * directory. Creates no file. SPEC: K54.
  */
 
 import { type Stats, statSync } from "node:fs";
@@ -20,7 +20,7 @@ export function existingDatabaseFile(
   named: string | undefined,
   environment: Readonly<Record<string, string | undefined>>,
 ): string {
-  // An empty variable counts as not set, as everywhere in shells.
+  // An empty variable counts as not set, as usual in shells.
   const chosen = named ?? (environment["MILLRACE_FILE"] || undefined);
   const path = chosen ?? dataDirectory(environment).databaseFile;
   const found = look(path);

@@ -1,6 +1,6 @@
 /**
- * What handling the rows of a conversation changed, and which nodes ran because of it. The changes come from the store file; what was there
- * before, and the runs, from the running kernel if it remembers the commits.
+ * The changes made by the handlings of a conversation, and the nodes that ran because of them. Changes come from the
+ * store file; earlier values and runs from the running kernel, if it still has the commits.
  */
 import { commitsOf, isReceiptName, type StoryCommit } from "../kernel/commit-story.ts";
 import type { KernelStore } from "../kernel/open-store.ts";
@@ -18,13 +18,13 @@ export type DeedRun = TracedRun;
 export interface DeedChange {
   /** `tasks/list /a/title` */
   readonly address: string;
-  /** Whole values, up to 4 kB each. Absent where there was no value, or `isBeforeKnown` is false. */
+  /** Whole values, up to 4 kB each. Absent if there was no value or `isBeforeKnown` is false. */
   readonly before?: Json;
-  /** Absent where the value was removed. */
+  /** Absent if the value was removed. */
   readonly after?: Json;
-  /** False where only the file tells of the change. */
+  /** False if only the file has the change. */
   readonly isBeforeKnown: boolean;
-  /** Of a list whose elements were replaced: where, how many were removed, and the new ones. */
+  /** For a list with replaced elements: the index, the number removed, and the new ones. */
   readonly splice?: { readonly index: number; readonly remove: number; readonly insert: readonly Json[] };
 }
 
@@ -35,7 +35,7 @@ export interface Deed {
   readonly compacted: boolean;
 }
 
-/** By the id of the row that was handled. Rows whose handling left no receipt are not in it. */
+/** By the id of the handled row. Rows whose handling left no receipt are missing. */
 export async function deedsOf(
   call: VerbCall,
   store: KernelStore,
@@ -103,7 +103,7 @@ function patchedChanges({ patches }: StoryCommit): DeedChange[] {
   });
 }
 
-/** A change as a person reads it; long values are cut. */
+/** A change for people; long values are cut. */
 export function changeText({ before, after, isBeforeKnown, splice }: DeedChange): string {
   if (splice) return `${splice.remove} removed and ${splice.insert.length} put in at ${splice.index}`;
   const to = after === undefined ? "gone" : valueText(after);

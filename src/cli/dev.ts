@@ -23,7 +23,7 @@ import { END_SIGNALS, EXIT, type ExitCode, UsageError, type Verb, type VerbCall 
 
 /** Editors write a file in several steps. */
 const CALM_MS = 60;
-/** A little more than the kernel itself takes for what is under way. */
+/** A little more than the kernel's own grace for running work. */
 const PATIENCE_MS = DRAIN_MS + 2_000;
 
 export const dev: Verb = {
@@ -48,7 +48,7 @@ class DevSession {
   readonly #app: string;
   readonly #host: Host;
   readonly #terminal: Terminal;
-  /** Why to go on: a change of a file, or the end. */
+  /** Reasons for the next round: changed files, or the end. */
   readonly #changed = new Set<string>();
   #ending = false;
   #wake: () => void = () => undefined;
@@ -71,7 +71,7 @@ class DevSession {
     return EXIT.ok;
   }
 
-  /** One process, from its start until it has ended and there is a reason to start the next. */
+  /** One process, from its start until it has ended and there is a reason for the next. */
   async #round(): Promise<void> {
     const child = this.#start();
     const ended = new Promise<void>((done) => child.once("close", () => done()));
@@ -85,7 +85,7 @@ class DevSession {
       await this.#reason();
     }
     if (this.#ending) return;
-    // All that one save writes is one reason.
+    // All files of one save are one reason.
     await pause(this.#host, CALM_MS);
     this.#terminal.line(`${[...this.#changed].join(", ")} changed; starting again`);
     this.#changed.clear();
@@ -98,7 +98,7 @@ class DevSession {
     });
   }
 
-  /** Resolves when a file has changed or the end was asked for. */
+  /** Resolves when a file has changed or the end was requested. */
   #reason(): Promise<void> {
     if (this.#ending || this.#changed.size > 0) return Promise.resolve();
     return new Promise((wake) => {

@@ -1,7 +1,7 @@
 /**
- * `millrace discard`: gives dead letters up, by id, or all that a filter finds, with a reason. They stay in the journal as discarded, with the reason and
- * with the error that they failed with, until `purge` removes them like any other done row. Rows that a filter finds are counted first, and
- * discarded only with `--yes`. SPEC: K90.
+ * `millrace discard`: discards dead letters by id or by a filter, with a reason. They stay in the journal as discarded,
+ * with the reason and their error, until `purge` removes them like other done rows. Matches of a filter are counted
+ * first and discarded only with `--yes`. SPEC: K90.
  */
 import { counted } from "./journal-lines.ts";
 import { inRequests, withOwner } from "./journal-owner.ts";

@@ -1,7 +1,7 @@
 /**
- * `millrace doctor`: checks the runtime, the settings and their origin, the data directory, the kernel that runs in it, the schema,
- * permissions and hash chain of the store file, leases and receipts; and does a little real work on a store of its own in the folder
- * for temporary files. It changes no other file.
+ * `millrace doctor`: checks the runtime, the settings and their origin, the data directory, its kernel, the schema,
+ * permissions and hash chain of the store file, leases and receipts; and runs a small workload on a temporary store. It
+ * changes no other file.
  */
 
 import { existsSync, mkdtempSync, rmSync } from "node:fs";
@@ -41,11 +41,11 @@ export const doctor: Verb = {
   run,
 };
 
-/** A kernel that is well answers far sooner. */
+/** A healthy kernel answers far sooner. */
 const KERNEL_ANSWERS_MS = 5_000;
-/** Stuck handlers that one line names. */
+/** Limit of stuck handlers named in one line. */
 const STUCK_NAMED_MAX = 5;
-/** More are counted as so many. */
+/** Limit of counted rows. */
 const HELD_ROWS_MAX = 10_000;
 
 interface Finding {
@@ -77,7 +77,7 @@ async function run(call: VerbCall): Promise<ExitCode> {
   return ok ? EXIT.ok : EXIT.failed;
 }
 
-/** A runtime that is too old never gets here: the shim in `bin/` sees to that. */
+/** The shim in `bin/` has refused a runtime that is too old. */
 function checkRuntime(): Finding {
   const version = runtimeVersion();
   return { check: "runtime", ok: true, found: version.replace(/^[a-z]/, (letter) => letter.toUpperCase()) };
@@ -100,7 +100,7 @@ function checkDirectory(environment: VerbCall["environment"]): Finding {
   return { check: "directory", ok: true, found };
 }
 
-/** Whether a kernel runs in the directory, answers, and what it says of itself. */
+/** Whether a kernel runs in the directory and answers, and its health. */
 async function checkKernel(call: VerbCall): Promise<Finding> {
   const check = "kernel";
   const directory = dataDirectory(call.environment);
@@ -117,7 +117,7 @@ async function checkKernel(call: VerbCall): Promise<Finding> {
     const found = problems.length === 0 ? "a kernel is running, and its store works" : problems.join("; ");
     return { check, ok: problems.length === 0, found };
   } catch (error) {
-    // A connection with a clearance may not ask for the health; it was answered all the same.
+    // A connection with a clearance may not query the health, but it was answered.
     if (error instanceof Failure && error.code === 403) return { check, ok: true, found: "it answers" };
     const found = `one holds ${directory.path} and does not answer: ${thrownText(error)}; see: ${runningIn(directory)}`;
     return { check, ok: false, found };
@@ -145,7 +145,7 @@ export function kernelProblems(health: KernelHealth, work: readonly WorkView[]):
   ];
 }
 
-/** Settings that somebody made or that matter anyway, each with where it comes from. */
+/** Settings that were set or that matter anyway, with their origins. */
 async function checkSettings(environment: VerbCall["environment"]): Promise<Finding> {
   const check = "settings";
   try {
@@ -179,7 +179,7 @@ async function checkFile(environment: VerbCall["environment"]): Promise<Finding[
       await checkJournal(store, databaseFile),
     ];
   } catch (error) {
-    // A store that does not open is a finding like any other.
+    // A store that does not open is a finding.
     return [{ check: "store", ok: false, found: thrownText(error) }];
   }
 }
@@ -195,7 +195,7 @@ function checkPermissions(file: string, { mode }: StoreFacts): Finding {
   return { check: "permissions", ok, found: `mode ${mode.toString(8)}: ${found}` };
 }
 
-/** Rows that are in somebody's hands, and whether anybody is there, who can be reached. */
+/** Rows held by leases, and whether their kernel runs and is reachable. */
 async function checkLeases(store: KernelStore, directory: DataDirectory): Promise<Finding> {
   const running = InstanceLock.isHeld(directory);
   const held = await store.query({ status: "processing", limit: HELD_ROWS_MAX });
@@ -210,7 +210,7 @@ async function checkLeases(store: KernelStore, directory: DataDirectory): Promis
   return { check: "leases", ok: true, found: `${who}; ${pending} events wait, ${failed} have failed` };
 }
 
-/** Consumers that events wait for. While no kernel runs, none does, and that is no trouble. */
+/** Consumers that events wait for. Without a running kernel that is normal. */
 async function checkConsumers(store: KernelStore, running: boolean): Promise<Finding> {
   const { consumers } = await store.consumers();
   const missing = consumers.filter(({ leases, waiting }) => leases.length === 0 && (running || waiting > 0));
@@ -224,7 +224,10 @@ async function checkConsumers(store: KernelStore, running: boolean): Promise<Fin
   return { check: "consumers", ok: !running || awaited.length === 0, found };
 }
 
-/** How many there are, and since when. A horizon that is to come was moved by a clock that was wrong, and nothing is taken before it. */
+/**
+ * The number of receipts and the horizon. A horizon in the future was moved by a wrong clock, and earlier messages are
+ * refused.
+ */
 function checkReceipts({ receipts, ending, horizonMs }: ReceiptFacts, nowMs: number): Finding {
   const kept = `${receipts} kept, ${ending} of what says when it was made`;
   const since =
@@ -236,7 +239,7 @@ function checkReceipts({ receipts, ending, horizonMs }: ReceiptFacts, nowMs: num
   return { check: "receipts", ok: !isAhead, found };
 }
 
-/** The rows and receipts of one day; the retention of the kernel removes older ones. */
+/** Rows and receipts of one day; the kernel's retention removes older ones. */
 function checkGrowth({ rows, bytes, receipts, deadLetters }: Growth): Finding {
   const day = `${rows} journal rows with ${Math.ceil(bytes / 1_024)} KiB of data, ${receipts} receipts`;
   return { check: "growth", ok: true, found: `${day} in the last day; ${deadLetters} dead letters, which are kept` };
@@ -248,7 +251,7 @@ async function checkJournal(store: KernelStore, file: string): Promise<Finding> 
   return { check: "store", ok, found: `${file}: ${found}` };
 }
 
-/** Events are published, and each is handled in one commit with its receipt, on a file that goes away again. */
+/** Publishes events and handles each in one commit with its receipt, on a temporary file. */
 async function checkWork(): Promise<Finding> {
   const check = "self-check";
   let folder: string | undefined;

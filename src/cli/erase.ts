@@ -1,12 +1,15 @@
-/** `millrace erase --subject KEY`: removes the data of a subject from the store, for good. SPEC: K68. */
+/** `millrace erase --subject KEY`: removes the data of a subject from the store, for good, also while a kernel runs. SPEC: K68, K123. */
 import { systemHost } from "../host/system-host.ts";
 import { dataDirectory } from "../kernel/data-directory.ts";
 import { type Erased, eraseSubject, findSubject } from "../kernel/erase-subject.ts";
+import { ERASE_SUBJECT_LENGTH_MIN } from "../limits.ts";
+import { connectIfRunning } from "./connection.ts";
 import { existingDatabaseFile } from "./database-file.ts";
+import { operatorName } from "./operator.ts";
 import { EXIT, type ExitCode, JSON_OPTION, UsageError, type Verb, type VerbCall } from "./verb.ts";
 
-/** A shorter one would be found in too many texts. */
-const SUBJECT_LENGTH_MIN = 3;
+/** The kernel searches the whole store: a day, as long as anybody waits at a terminal. */
+const ANSWER_MS_MAX = 86_400_000;
 
 export const erase: Verb = {
   name: "erase",
@@ -15,27 +18,34 @@ export const erase: Verb = {
   example: "millrace erase --subject customer-17\nmillrace erase --subject customer-17 --yes",
   options: {
     subject: { type: "string", value: "KEY", about: "a word in names of documents and in messages, like customer-17" },
-    yes: { type: "boolean", about: "do it, and do not only count; no kernel may run" },
+    yes: { type: "boolean", about: "do it, and do not only count" },
     json: JSON_OPTION,
   },
   wordsMax: 0,
   run,
 };
 
-async function run({ options, environment, terminal }: VerbCall): Promise<ExitCode> {
+async function run(call: VerbCall): Promise<ExitCode> {
+  const { options, environment, terminal } = call;
   const subject = options["subject"];
-  if (typeof subject !== "string" || subject.length < SUBJECT_LENGTH_MIN)
-    throw new UsageError(`name a subject of at least ${SUBJECT_LENGTH_MIN} characters: --subject customer-17`);
-  const host = systemHost();
+  if (typeof subject !== "string" || subject.length < ERASE_SUBJECT_LENGTH_MIN)
+    throw new UsageError(`name a subject of at least ${ERASE_SUBJECT_LENGTH_MIN} characters: --subject customer-17`);
   const file = existingDatabaseFile(undefined, environment);
   const isDone = options["yes"] === true;
   terminal.progress(`reading ${file}`);
-  const erased = isDone
-    ? eraseSubject(host, file, dataDirectory(environment), subject)
-    : findSubject(host, file, subject);
+  const erased = isDone ? await erasedBy(call, file, subject) : findSubject(systemHost(), file, subject);
   if (options["json"]) terminal.line(JSON.stringify({ erased: isDone, ...erased }));
   else for (const line of linesOf(erased, isDone)) terminal.line(line);
   return EXIT.ok;
+}
+
+/** By the running kernel, or here while none can start. */
+async function erasedBy(call: VerbCall, file: string, subject: string): Promise<Erased> {
+  const client = await connectIfRunning(call);
+  if (client === undefined) return eraseSubject(systemHost(), file, dataDirectory(call.environment), subject);
+  await using _ = client;
+  const data = { subject, by: operatorName() };
+  return (await client.command("Kernel.Erase", data, { timeoutMs: ANSWER_MS_MAX })) as never as Erased;
 }
 
 function linesOf({ documents, rows, receipts, left }: Erased, isDone: boolean): string[] {

@@ -1,4 +1,6 @@
-/** The sentences of `millrace why`: for rows of the journal, for requests that wait, for nodes. */
+/**
+ * The sentences of `millrace why`: for journal rows, waiting requests and nodes.
+ */
 import { findDocument, findReceipt } from "../kernel/commit-story.ts";
 import type {
   CapabilityView,
@@ -23,9 +25,9 @@ import type { VerbCall } from "./verb.ts";
 export interface Explanation {
   readonly kind: string;
   readonly name: string;
-  /** One sentence: where it stands. */
+  /** One sentence about its state. */
   readonly verdict: string;
-  /** Why, one sentence each, the nearest first. */
+  /** The reasons, one sentence each, nearest first. */
   readonly because: readonly string[];
 }
 
@@ -46,7 +48,7 @@ export async function explainRow(call: VerbCall, store: KernelStore, row: Row): 
   };
 }
 
-/** By whom and when; with the sender and the durations that a running kernel remembers. */
+/** The handler and the time, with the sender and durations if a running kernel has them. */
 async function deedLines(call: VerbCall, row: Row): Promise<string[]> {
   const { message, source } = row;
   if (message?.kind !== "command") {
@@ -62,7 +64,7 @@ async function deedLines(call: VerbCall, row: Row): Promise<string[]> {
   return [`handled by ${source} at ${timeOf(row)}${took}`, ...sent];
 }
 
-/** A query, or a command of a plain handler: it left no row, and a running kernel remembers it. */
+/** A query or a command of a plain handler: it left no row, but a running kernel may have it in memory. */
 export function explainHandlings(id: string, handlings: readonly HandlingView[]): Explanation | undefined {
   const own = handlings.filter((handling) => handling.id === id);
   const last = own.at(-1);
@@ -114,7 +116,7 @@ function eventLines(row: Row, listeners: Listeners): string[] {
     return `${subscriber}: ${status} after ${times(attempts)}${trouble}`;
   });
   if (!listeners.areKnown) return lines;
-  // A subscriber by pattern is known in the journal with its pattern.
+  // The journal names a subscriber by pattern with its pattern.
   const isThere = (name: string) => deliveries.some(({ subscriber }) => subscriber.split(" ", 1)[0] === name);
   const wanted = listeners.names(row).filter((name) => !isThere(name));
   if (wanted.length > 0) return [...lines, `goes to ${wanted.join(", ")}`];
@@ -204,7 +206,7 @@ async function writerText(call: VerbCall, store: KernelStore, address: string): 
   return `${kind} ${type} (${id})${sender}${handler === undefined ? "" : `, handled by ${handler}`}`;
 }
 
-/** A cell or document: its value, its last writer, the nodes that read it. Undefined where no document has the name. */
+/** A cell or document: its value, its last writer, its readers. Undefined if no document has the name. */
 export async function explainCell(
   call: VerbCall,
   store: KernelStore,
@@ -270,7 +272,7 @@ function handledText({ kind, type, id, outcome = "is being handled", tookMs }: H
   return `${kind} ${type} (${id}): ${outcome}${tookMs === undefined ? "" : ` in ${tookMs.toFixed(1)} ms`}`;
 }
 
-/** Of a stopped kernel: what the node's last recorded run had read, and whether that has moved since. */
+/** For a stopped kernel: the inputs of the node's last recorded run, and whether they have changed since. */
 export async function explainRecordedNode(
   call: VerbCall,
   store: KernelStore,

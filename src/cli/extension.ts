@@ -1,4 +1,6 @@
-/** `millrace extension restart NAME`: starts an extension in ERROR again, without the kernel. SPEC: K97. */
+/**
+ * `millrace extension restart NAME`: restarts an extension in ERROR without restarting the kernel. SPEC: K97.
+ */
 import type { KernelHealth } from "../kernel/kernel-options.ts";
 import { connect } from "./connection.ts";
 import { EXIT, type ExitCode, JSON_OPTION, UsageError, type Verb, type VerbCall } from "./verb.ts";

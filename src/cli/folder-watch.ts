@@ -1,8 +1,8 @@
 /**
- * Says which files of an app below a folder change. Every folder is watched by itself and not its files, because a watch on a file ends when an
- * editor puts a new file in its place, which is how many of them save; the runtime's own recursive watch misses what comes after that.
- * Folders that come later are watched too, and are a change, because files may have come with them. Hidden folders, `node_modules` and `dist` are not the app's; nor are files that are neither code nor
- * settings, because an app that wrote a log, a database or some JSON beside itself would be started again for ever.
+ * Reports changed files of an app below a folder. Each folder is watched instead of its files, because a watch on a
+ * file ends when an editor replaces it; the runtime's recursive watch misses later changes. New folders are watched too
+ * and count as a change. Hidden folders, `node_modules` and `dist` are ignored, and so are files other than code and
+ * settings: an app that writes data beside itself would be restarted for ever.
  */
 import { type FSWatcher, readdirSync, watch } from "node:fs";
 import { join, relative } from "node:path";
@@ -15,7 +15,7 @@ export class FolderWatch implements Disposable {
   readonly #changed: (file: string) => void;
   readonly #watchers = new Map<string, FSWatcher>();
 
-  /** `changed` gets the file's path from the folder. */
+  /** `changed` gets the file's path relative to the folder. */
   constructor(root: string, changed: (file: string) => void) {
     this.#root = root;
     this.#changed = changed;
@@ -29,16 +29,16 @@ export class FolderWatch implements Disposable {
       if (hasNewFolder || OF_THE_APP.test(name)) this.#changed(relative(this.#root, join(folder, name)));
     });
     this.#watchers.set(folder, watcher);
-    // A folder that went away; its own is told of that.
+    // The folder was removed; its parent is notified of that.
     watcher.on("error", () => this.#forget(folder));
     this.#watchBelow(folder);
   }
 
-  /** Whether one was there that was not watched before. */
+  /** Whether a new folder was found. */
   #watchBelow(folder: string): boolean {
     const below = foldersIn(folder);
     for (const known of this.#watchers.keys()) {
-      // Should one of that name come again, it is another, and is watched anew.
+      // A new folder of the same name is watched again.
       if (join(known, "..") === folder && !below.includes(known)) this.#forget(known);
     }
     const found = below.filter((one) => !this.#watchers.has(one));
@@ -64,7 +64,7 @@ function foldersIn(folder: string): string[] {
       .filter((entry) => entry.isDirectory() && !NOT_WATCHED.test(entry.name))
       .map(({ name }) => join(folder, name));
   } catch (error) {
-    // It went away between the notice and the look.
+    // It was removed between the notice and the check.
     if (error instanceof Error && "code" in error && error.code === "ENOENT") return [];
     throw error;
   }

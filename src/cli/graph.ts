@@ -1,6 +1,6 @@
 /**
- * `millrace graph`: the running kernel as a picture: who emits which event and who gets it, who asks whom, and which derived values
- * read what. As text, or in the languages of Mermaid and Graphviz. SPEC: K43.
+ * `millrace graph`: the running kernel as a picture: events with their emitters and subscribers, requests, and derived
+ * values with their reads. As text, Mermaid or Graphviz. SPEC: K43.
  */
 import type { GraphView } from "../kernel/inspect-capability.ts";
 import { askGraph } from "./connection.ts";
@@ -23,7 +23,7 @@ export const graph: Verb = {
   run,
 };
 
-/** On in every kernel; shown with `--all`. */
+/** In every kernel; shown with `--all`. */
 const BUILT_IN = new Set([
   "syscall",
   "shutdown",
@@ -63,7 +63,7 @@ function withoutBuiltIn({ capabilities, subscribers, ...view }: GraphView): Grap
   return { ...view, capabilities: capabilities.filter(isOwn), subscribers: subscribers.filter(isOwn) };
 }
 
-// What leads where -----------------------------------------------------------------------------------------------------------
+// Edges ---------------------------------------------------------------------------------------------------------------
 
 function edgesOf({ capabilities, subscribers, nodes }: GraphView): Edge[] {
   const edges: Edge[] = [];
@@ -87,7 +87,7 @@ function edgesOf({ capabilities, subscribers, nodes }: GraphView): Edge[] {
   return edges;
 }
 
-/** Events that no capability of the picture emits: they come from clients, timers or the program, and stand there by themselves. */
+/** Events that no shown capability emits: they come from clients, timers or the program. */
 function heardFromElsewhere(
   capabilities: GraphView["capabilities"],
   subscribers: GraphView["subscribers"],
@@ -135,7 +135,7 @@ function textLines(view: GraphView): string[] {
 // As pictures ----------------------------------------------------------------------------------------------------------------
 
 interface Picture {
-  /** Name to the short id that the picture's language takes. */
+  /** Maps names to short ids for the picture's language. */
   readonly ids: ReadonlyMap<string, string>;
   readonly edges: readonly Edge[];
   readonly isNode: (name: string) => boolean;

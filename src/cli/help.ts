@@ -1,4 +1,6 @@
-/** What `millrace --help` says, and what a verb's own help says. */
+/**
+ * The texts of `millrace --help` and of a verb's help.
+ */
 import type { Terminal } from "./terminal.ts";
 import type { Verb } from "./verb.ts";
 

@@ -1,4 +1,6 @@
-/** `millrace init`: a small app in an empty directory, that runs. Writes over nothing. SPEC: K46. */
+/**
+ * `millrace init`: creates a small running app in an empty directory. Overwrites no file. SPEC: K46.
+ */
 
 import { existsSync, readdirSync, realpathSync, statSync, writeFileSync } from "node:fs";
 import { basename, dirname, join, relative, resolve } from "node:path";
@@ -48,7 +50,7 @@ function files(folder: string): Record<string, string> {
   };
 }
 
-/** As Node runs TypeScript: what is not erased is an error in the editor, not at the start. */
+/** Matches Node's type stripping: syntax that is not erased is an error in the editor, not at the start. */
 const COMPILER_OPTIONS = {
   target: "esnext",
   module: "nodenext",
@@ -61,7 +63,7 @@ const COMPILER_OPTIONS = {
   verbatimModuleSyntax: true,
 };
 
-/** The version that runs here; of a clone, which npm did not install, the clone itself. */
+/** The running version; in a clone, the clone itself. */
 function dependency(folder: string): string {
   const here = packageFolder();
   if (basename(dirname(here)) === "node_modules") return `^${packageVersion()}`;
@@ -69,7 +71,7 @@ function dependency(folder: string): string {
 }
 
 function packageJson(folder: string): string {
-  // What npm allows in a name.
+  // Characters that npm allows in a name.
   const name =
     basename(folder)
       .toLowerCase()
@@ -81,49 +83,40 @@ function packageJson(folder: string): string {
     type: "module",
     scripts: { dev: "millrace dev app.ts", start: "millrace start app.ts", types: "tsc --noEmit" },
     dependencies: { millrace: dependency(folder) },
-    // The command finds this Node beside the package when the one in the path is too old; `npx node` runs it.
+    // The command finds this Node beside the package if the one in the path is too old; `npx node` runs it.
     devDependencies: { "@types/node": "^24.0.0", node: "^24.0.0", typescript: "^7.0.0" },
-    // Its install script fetches the binary of this platform, and npm warns of one that is not named here.
+    // Its install script fetches the binary of this platform; npm warns about scripts that are not listed here.
     allowScripts: { node: true },
   };
   return `${JSON.stringify(content, null, 2)}\n`;
 }
 
-const APP = `// A first kernel: a command, an event that it emits, a listener, and a value derived from state.
-import { capability, transactional } from "millrace";
-import type { KernelParts } from "millrace/kernel";
+const APP = `// A first app: a command, an event that it emits, a handler of that event, and a value derived from state.
+import { app, on, type } from "millrace";
 
-// Keeps what is computed over a restart. Change it when something changes that a computed value's own function only calls.
+// Keeps computed values over a restart. Change it when code changes that a computed value's function calls.
 export const version = "1";
 
-export default ({ space }: KernelParts) => {
-  const greetings = space.cell<readonly string[]>("greetings");
-  const summary = space.computed("summary", () => \`\${(greetings.get() ?? []).length} greeted\`);
+export default app("greeter", ({ cell, computed, effect, event }) => {
+  const greetings = cell<string[]>("greetings", []);
+  const summary = computed("summary", () => \`\${greetings.get().length} greeted\`);
+  const greeted = event("Greeter.Greeted", type<{ name: string }>());
 
   // Runs again whenever the summary has changed.
-  summary.sink((text) => console.log(\`summary   \${text}\`));
+  effect(() => console.log(\`summary   \${summary.get()}\`));
 
   return {
-    greeter: transactional({
-      space,
-      description: "says hello",
-      emits: { "Greeter.Greeted": true },
-      commands: {
-        "Greeter.Hello": {
-          handle: ({ name }: { name: string }, tx) => {
-            // The write, the event and the answer are one commit: all of it happens, or nothing, once.
-            tx.set(greetings, [...(tx.get(greetings) ?? []), name]);
-            tx.emit("Greeter.Greeted", { name });
-            return { text: \`Hello \${name}\` };
-          },
-        },
+    description: "says hello",
+    commands: {
+      "Greeter.Hello": ({ name }: { name: string }, tx) => {
+        // The write, the event and the answer are one commit: all of it happens, or nothing, once.
+        tx.update(greetings, (all) => [...all, name]);
+        tx.emit(greeted, { name });
+        return { text: \`Hello \${name}\` };
       },
-      queries: { "Greeter.Summary": { handle: async () => (await summary.pull()) ?? "" } },
-    }),
-    audit: capability({
-      description: "hears every greeting",
-      on: { "Greeter.Greeted": (data) => console.log("audit    ", JSON.stringify(data)) },
-    }),
+    },
+    queries: { "Greeter.Summary": () => summary.get() },
+    on: { audit: on(greeted, (data) => console.log("audit    ", JSON.stringify(data)), { retry: 5 }) },
   };
-};
+});
 `;

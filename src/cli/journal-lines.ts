@@ -1,4 +1,6 @@
-/** Rows of the journal as lines for a person. */
+/**
+ * Journal rows as lines for people.
+ */
 import type { KernelStore } from "../kernel/open-store.ts";
 import { visibleLine } from "../message/visible-text.ts";
 
@@ -9,7 +11,7 @@ export function timeOf({ createdAtMs }: Row): string {
   return new Date(createdAtMs).toISOString();
 }
 
-/** Why a row failed, or ended without being handled; empty for others. */
+/** Why a row failed or ended without being handled; empty for others. */
 export function troubleOf({ error, reason, unreadable }: Row): string {
   if (reason !== undefined) return error === undefined ? reason : `${reason} (failed with: ${error})`;
   return error ?? unreadable ?? "";
@@ -20,7 +22,7 @@ export function counted(count: number, noun: string): string {
   return `${count} ${noun}${count === 1 ? "" : "s"}`;
 }
 
-/** Columns as wide as their widest cell, as it is shown. */
+/** Columns as wide as their widest shown cell. */
 export function table(texts: readonly (readonly string[])[]): string[] {
   const rows = texts.map((cells) => cells.map(visibleLine));
   const columns = Math.max(0, ...rows.map((cells) => cells.length));

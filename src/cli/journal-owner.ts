@@ -1,6 +1,6 @@
 /**
- * Who may change a journal: the kernel that runs on it, asked over its socket; or, when none runs, this process, which holds the
- * directory's lock meanwhile so that none begins. Verbs that change things say what, and do not care which. SPEC: K44.
+ * The owner of a journal: the running kernel, asked over its socket; or this process, which holds the directory's lock
+ * meanwhile, if no kernel runs. Verbs use both in the same way. SPEC: K44.
  */
 import type { Host } from "../host/host.ts";
 import { systemHost } from "../host/system-host.ts";
@@ -15,23 +15,23 @@ import { existingDatabaseFile } from "./database-file.ts";
 import { operatorName } from "./operator.ts";
 import type { VerbCall } from "./verb.ts";
 
-/** Which settled rows may go; a row goes when it is over either bound. */
+/** Which settled rows may be removed: those over either limit. */
 export interface PurgeBounds {
   readonly settledBeforeMs?: number;
   readonly keepSettled?: number;
 }
 
-/** Rows that one purge removes at most. */
+/** Limit of rows removed by one purge. */
 export const PURGE_ROWS_MAX = PURGE_STEPS_MAX * RETENTION_STEP_ROWS;
 
 export interface JournalOwner {
-  /** Gives dead letters up, at most `REQUEUE_IDS_MAX`; resolves with those that were failed. */
+  /** Discards dead letters, at most `REQUEUE_IDS_MAX`; resolves with those that were failed. */
   discard(ids: readonly number[], reason: string): Promise<readonly number[]>;
-  /** Puts rows back, at most `REQUEUE_IDS_MAX`, or only for one consumer; resolves with those that were put back. */
+  /** Puts rows back, at most `REQUEUE_IDS_MAX`, or only for one consumer; resolves with their ids. */
   requeue(ids: readonly number[], consumer?: string): Promise<readonly number[]>;
   /** Removes consumers of a name, of one pattern or of all. */
   removeConsumers(name: string, pattern?: string): Promise<readonly RemovedConsumer[]>;
-  /** Removes rows, at most `PURGE_ROWS_MAX`; resolves with how many. Fewer mean that none is left to remove. */
+  /** Removes at most `PURGE_ROWS_MAX` rows and resolves with their number. A smaller number means that none is left. */
   purgeSome(bounds: PurgeBounds): Promise<number>;
   cancelTimer(timerId: string): Promise<boolean>;
 }
@@ -93,7 +93,7 @@ function ownerOf(host: Host, store: KernelStore, by: string): JournalOwner {
   };
 }
 
-/** Lists of at most what one request may name. */
+/** Splits ids into lists that fit one request. */
 export function inRequests(ids: readonly number[]): number[][] {
   const lists: number[][] = [];
   for (let from = 0; from < ids.length; from += REQUEUE_IDS_MAX) lists.push(ids.slice(from, from + REQUEUE_IDS_MAX));

@@ -1,4 +1,6 @@
-/** What `ls documents` finds: documents of one space by name, with what is in them, from the file. Receipts only by their prefix. */
+/**
+ * `ls documents`: documents of one space by name, with their values, from the file. Receipts only by their prefix.
+ */
 
 import { systemHost } from "../host/system-host.ts";
 import { KERNEL_SPACE } from "../kernel/commit-story.ts";
@@ -37,7 +39,7 @@ async function find(call: VerbCall): Promise<readonly Loaded[]> {
   const query = { space, prefix: String(call.options["prefix"] ?? ""), limit };
   for (let page = names.page({ ...query, after: undefined }); page.length > 0 && found.length < limit; ) {
     const { documents: loaded } = await store.load(space, page);
-    // One that was deleted still has its name.
+    // A deleted document still has its name.
     found.push(...loaded.filter(({ value }) => value !== undefined));
     page = names.page({ ...query, after: page.at(-1) });
   }

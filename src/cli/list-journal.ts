@@ -1,4 +1,6 @@
-/** What `ls` finds in the journal: events, failures, and requests (with those that still wait, where a kernel runs). */
+/**
+ * `ls events`, `failures` and `requests` (including waiting ones, if a kernel runs).
+ */
 import { systemHost } from "../host/system-host.ts";
 import type { PendingView } from "../kernel/inspect-capability.ts";
 import { type KernelStore, openStoreForReading } from "../kernel/open-store.ts";
@@ -31,7 +33,7 @@ export const failures: Listing<Row> = {
   cells: cellsOf,
 };
 
-/** A command of the journal, or a request that has no answer yet. */
+/** A command of the journal, or a request without an answer. */
 interface RequestItem {
   readonly id: string;
   readonly type: string;
@@ -49,7 +51,7 @@ export const requests: Listing<RequestItem> = {
     const waiting = await askIfRunning<{ requests: readonly PendingView[] }>(call, "Kernel.Requests");
     await using store = await openStoreForReading(systemHost(), file);
     const commands = await store.query({ kind: "command", order: "descending", limit: readLimit(call) });
-    // The question itself waits for its answer too, and nobody wants to read of it.
+    // This query itself waits for its answer too, so it is left out.
     const others = (waiting?.requests ?? []).filter(({ type }) => type !== "Kernel.Requests");
     const known = new Set(others.map(({ id }) => id));
     const kept = commands.map(keptItem).filter(({ id }) => !known.has(id));
@@ -87,7 +89,7 @@ async function rows(call: VerbCall, filter: Partial<Parameters<KernelStore["quer
   return store.query({ ...filter, limit, order: "descending", ...(typeof topic === "string" ? { named: topic } : {}) });
 }
 
-/** Of the topics that the last rows have. */
+/** The nearest of the topics in the last rows. */
 async function meantTopic({ options, environment }: VerbCall): Promise<string | undefined> {
   const { topic } = options;
   if (typeof topic !== "string") return undefined;

@@ -1,4 +1,6 @@
-/** What `ls timers` finds: rows of the due table, earliest first, from the file. */
+/**
+ * `ls timers`: rows of the due table, earliest first, from the file.
+ */
 import { systemHost } from "../host/system-host.ts";
 import { type KernelStore, openStoreForReading } from "../kernel/open-store.ts";
 import type { Json, JsonObject } from "../message/json.ts";
@@ -7,11 +9,11 @@ import { type Listing, readLimit } from "./listing.ts";
 
 type DueRow = Awaited<ReturnType<KernelStore["dueRows"]>>[number];
 
-/** Rows that hold the slots of extensions' schedules. */
+/** Rows for the slots of extensions' schedules. */
 const SCHEDULE_KIND = "schedule";
 /** Rows of timers that have fired and are not known to be handled. */
 const FIRED_KIND = "timer-fired";
-/** The last moment that a JavaScript date can name: rows beyond it wait for no time. */
+/** The last time of a JavaScript date: later rows wait for no time. */
 const DATE_MS_MAX = 8_640_000_000_000_000;
 
 export const timers: Listing<DueRow> = {
@@ -28,7 +30,7 @@ export const timers: Listing<DueRow> = {
   cells: (row) => [row.key, dueText(row), row.kind, messageText(timerData(row)), repeatText(timerData(row))],
 };
 
-/** The table has no deadline for a schedule; it waits for its slot, unless it runs. */
+/** A schedule has no deadline in the table; it waits for its slot, unless it runs. */
 export function atItsSlot(row: DueRow): DueRow {
   const { slotMs, hold } = (row.data ?? {}) as { slotMs?: number; hold?: Json };
   return slotMs === undefined || hold ? row : { ...row, dueAtMs: slotMs };
@@ -39,12 +41,12 @@ export function dueText({ kind, dueAtMs }: Pick<DueRow, "kind" | "dueAtMs">): st
   return kind !== FIRED_KIND && dueAtMs <= DATE_MS_MAX ? new Date(dueAtMs).toISOString() : "fired";
 }
 
-/** The timer's own data: the row of a firing holds it beside its owner. */
+/** The timer's own data: the row of a firing has it beside its owner. */
 function timerData({ kind, data }: DueRow): Json {
   return kind === FIRED_KIND ? ((data as { data?: Json } | null)?.data ?? null) : data;
 }
 
-/** What a timer sends, or a schedule of an extension does; other kinds of due rows keep other data. */
+/** The message of a timer, or the action of a schedule; other kinds of due rows have other data. */
 function messageText(data: Json): string {
   const { template, does } = (data ?? {}) as { template?: { kind?: string; type?: string }; does?: string };
   return template ? `${template.kind} ${template.type}` : (does ?? "");

@@ -1,4 +1,7 @@
-/** Who hears of an event now: capabilities by its type, and code that subscribed by itself. Nobody is known while no kernel runs. */
+/**
+ * The current subscribers of an event: capabilities by its type, and direct subscriptions. Unknown while no kernel
+ * runs.
+ */
 import type { GraphView } from "../kernel/inspect-capability.ts";
 import { matchesTopic } from "../message/topic-pattern.ts";
 import { askIfRunning } from "./connection.ts";
@@ -6,7 +9,7 @@ import type { Row } from "./journal-lines.ts";
 import type { VerbCall } from "./verb.ts";
 
 export class Listeners {
-  /** Whether a kernel runs that could be asked. */
+  /** Whether a running kernel was asked. */
   readonly areKnown: boolean;
   readonly #capabilities: GraphView["capabilities"];
   readonly #subscribers: GraphView["subscribers"];
@@ -21,7 +24,7 @@ export class Listeners {
     this.#subscribers = graph?.subscribers ?? [];
   }
 
-  /** By name, each once. */
+  /** Their names, each once. */
   names({ message, topic }: Row): string[] {
     const type = message?.type ?? topic;
     const capabilities = this.#capabilities.filter(({ subscribes }) => subscribes.includes(type));
@@ -29,7 +32,7 @@ export class Listeners {
     return [...new Set([...capabilities, ...others].map(({ name }) => name))];
   }
 
-  /** Names under which shares of the event may be known in the journal. */
+  /** Names of the event's possible deliveries in the journal. */
   subscribers({ topic, deliveries }: Row): string[] {
     const others = this.#subscribers.filter(({ pattern }) => matchesTopic(pattern, topic));
     return [...new Set([...deliveries, ...others].map(({ subscriber }) => subscriber))];

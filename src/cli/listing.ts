@@ -1,4 +1,6 @@
-/** What `ls` can list: how it is found, and how one of it looks as a line. */
+/**
+ * A kind of `ls`: how its items are found and printed.
+ */
 import { readNumber, UsageError, type VerbCall } from "./verb.ts";
 
 const LIMIT_DEFAULT = 20;
@@ -8,10 +10,10 @@ export type Status = (typeof STATUSES)[number];
 
 export interface Listing<Item> {
   readonly head: readonly string[];
-  /** Options that mean something here. */
+  /** Options that apply to this kind. */
   readonly takes: readonly string[];
   find(call: VerbCall): Promise<readonly Item[]>;
-  /** What may have been meant where nothing was found; nothing where that is not known. */
+  /** A suggestion if no item was found; undefined if there is none. */
   meant?(call: VerbCall): Promise<string | undefined>;
   cells(item: Item): string[];
 }

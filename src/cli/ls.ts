@@ -1,6 +1,6 @@
 /**
- * `millrace ls <kind>`: what there is, one line each. Kinds that the store file shows are read from it, also while no kernel runs; the
- * others are asked of the running kernel. SPEC: K41.
+ * `millrace ls <kind>`: lists items, one line each. Kinds in the store file are read from it, also without a kernel;
+ * the others are asked from the running kernel. SPEC: K41.
  */
 
 import { nearWord } from "../message/near-word.ts";
@@ -12,7 +12,7 @@ import { timers } from "./list-timers.ts";
 import type { Listing } from "./listing.ts";
 import { EXIT, type ExitCode, JSON_OPTION, UsageError, type Verb, type VerbCall } from "./verb.ts";
 
-// Each listing has items of its own type; what it finds goes into nothing but its own cells.
+// Each listing has its own item type, which only its own `cells` reads.
 // biome-ignore lint/suspicious/noExplicitAny: a list of listings can only say "some listing"
 const KINDS: Readonly<Record<string, Listing<any>>> = {
   events,

@@ -1,6 +1,6 @@
 /**
- * The `millrace` command: finds the verb, reads its arguments, runs it, and turns what it throws into one line and an exit
- * code. SPEC: K11-K13. What a verb does is in the file of its name.
+ * The `millrace` command: finds the verb, parses its arguments, runs it, and converts errors into one line and an exit
+ * code. SPEC: K11-K13. Each verb is in the file of its name.
  */
 import { parseArgs } from "node:util";
 import { thrownWhere } from "../kernel/faults.ts";
@@ -38,7 +38,7 @@ import { verify } from "./verify.ts";
 import { packageVersion } from "./version.ts";
 import { why } from "./why.ts";
 
-/** In the order in which a user meets them. */
+/** In the order in which users meet them. */
 const VERBS: readonly Verb[] = [
   ...[init, dev, start, send, ask, emit],
   ...[tail, ls, show, trace, why, graph],
@@ -61,15 +61,15 @@ async function main(args: readonly string[], terminal: Terminal): Promise<ExitCo
   if (HELP.includes(first)) return help(rest, terminal);
   if (VERSION.includes(first)) return isHelpAsked(rest) ? help([], terminal) : version(rest, terminal);
   const verb = findVerb(first);
-  // Whatever else is wrong with the call: whoever asks how to call it is told.
+  // Help is shown even if the call has other errors.
   if (isHelpAsked(rest)) return help([verb.name], terminal);
   const { values, positionals } = readArguments(verb, rest);
-  // Where `dev` has started us, it has said so.
+  // `dev` has already printed them for its child process.
   if (!process.connected) for (const unknown of unknownVariables(process.env)) terminal.complain(unknown);
   return verb.run({ words: positionals, options: values, environment: process.env, terminal });
 }
 
-/** `millrace help`, of all or of one verb; of itself it has nothing more to say than of all. */
+/** `millrace help`, for all verbs or one. */
 function help(rest: readonly string[], terminal: Terminal): ExitCode {
   const [about, tooMany] = rest.filter((word) => !HELP.includes(word));
   if (tooMany !== undefined) throw new UsageError(`one word too many: "${tooMany}"; usage: millrace help [verb]`);
@@ -84,7 +84,7 @@ function version([tooMany]: readonly string[], terminal: Terminal): ExitCode {
   return EXIT.ok;
 }
 
-/** What stands after `--` is a word of the verb's, whatever it looks like. */
+/** After `--` every word is an argument. */
 function isHelpAsked(rest: readonly string[]): boolean {
   const end = rest.indexOf("--");
   return rest.slice(0, end === -1 ? rest.length : end).some((word) => word === "--help" || word === "-h");
@@ -108,7 +108,7 @@ function readArguments(verb: Verb, args: readonly string[]) {
     const { values, positionals } = parseArgs({ args: withNumbers(options, args), options, allowPositionals: true });
     if (positionals.length > verb.wordsMax)
       throw new UsageError(`one word too many: ${JSON.stringify(positionals[verb.wordsMax])}`);
-    // A variable of the shell that is not set, most likely.
+    // Most likely an unset shell variable.
     if (positionals.includes("")) throw new UsageError("one word is empty");
     return { values: values as Readonly<Record<string, string | boolean | undefined>>, positionals };
   } catch (error) {
@@ -120,7 +120,7 @@ function readArguments(verb: Verb, args: readonly string[]) {
   }
 }
 
-/** A negative number after an option is its value, which is then refused in the option's own words, and no option itself. */
+/** A negative number after an option is its value, which the option then refuses, and not another option. */
 function withNumbers(options: Verb["options"], args: readonly string[]): string[] {
   const joined: string[] = [];
   for (const word of args) {
@@ -132,7 +132,7 @@ function withNumbers(options: Verb["options"], args: readonly string[]): string[
   return joined;
 }
 
-/** Expected errors carry a code and say what to do; anything else is a bug and shows where it comes from. */
+/** Expected errors have a code and a remedy; any other error is a bug and is shown with its stack. */
 function explain(error: unknown, terminal: Terminal): ExitCode {
   if (error instanceof UsageError || error instanceof MessageTypeError) {
     terminal.complain(error.message);

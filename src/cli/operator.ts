@@ -1,4 +1,6 @@
-/** The name under which the actions of this command stand in the journal: the user and the machine. */
+/**
+ * The operator's name in the journal: user and machine.
+ */
 import { hostname, userInfo } from "node:os";
 
 export function operatorName(): string {

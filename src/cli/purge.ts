@@ -1,6 +1,6 @@
 /**
- * `millrace purge`: removes done rows of the journal, by age, by number or both. Rows that wait, are being handled, or have failed (dead letters) stay.
- * Counts them unless `--yes` is given. The hash chain goes on across removed rows. SPEC: K44, K92.
+ * `millrace purge`: removes done rows of the journal, by age, by number or both. Waiting, running and failed rows (dead
+ * letters) stay. Only counts them without `--yes`. The hash chain continues across removed rows. SPEC: K44, K92.
  */
 import { systemHost } from "../host/system-host.ts";
 import { type KernelStore, openStoreForReading } from "../kernel/open-store.ts";
@@ -39,7 +39,7 @@ async function run(call: VerbCall): Promise<ExitCode> {
   if (options["yes"]) {
     const removed = await withOwner(call, async (owner) => {
       let gone = 0;
-      // Each purge leaves an audit row, which the next one may remove: it goes on only while there was more than one takes.
+      // Each purge leaves an audit row that the next may remove, so it continues only after a full step.
       for (let went = PURGE_ROWS_MAX; went >= PURGE_ROWS_MAX; ) {
         went = await owner.purgeSome(bounds);
         gone += went;

@@ -1,4 +1,6 @@
-/** `millrace send`, `query` and `emit`: one message to the running kernel, and its answer. SPEC: K17. */
+/**
+ * `millrace send`, `query` and `emit`: sends one message to the running kernel and prints its answer. SPEC: K17.
+ */
 import type { Client } from "../client/client.ts";
 import { systemHost } from "../host/system-host.ts";
 import { isMessageType, type Message } from "../message/envelope.ts";
@@ -17,18 +19,18 @@ const OPTIONS: Verb["options"] = {
 };
 const USAGE = "<Type> [json | -] [--timeout MS] [--json]";
 
-/** Nobody handles the type, or the handler did not find what it was asked about. */
+/** No handler for the type, or the handler did not find its object. */
 const NOT_FOUND = 404;
 
 type Make = (type: string, data: Json) => Message;
 
 interface Talking extends Pick<Verb, "name" | "summary" | "example"> {
   readonly make: Make;
-  /** What to say where no type was named. */
+  /** The error if no type was named. */
   readonly missing: string;
 }
 
-/** A verb that makes a message of a type and data, sends it, and prints the answer. */
+/** A verb that creates a message, sends it, and prints the answer. */
 function talking({ make, missing, ...verb }: Talking): Verb {
   return { ...verb, usage: USAGE, options: OPTIONS, wordsMax: 2, run: (call) => run(call, make, missing) };
 }
@@ -59,10 +61,10 @@ export const emit = talking({
   missing: "name a type of event, like Email.Received",
 });
 
-/** The command that publishes an event; the type is checked here, where it was typed. */
+/** The command that publishes an event; its type is checked here. */
 function publication(type: string, data: Json): Message {
   const host = systemHost();
-  // Manifests and journal know events by topics, and somebody may have copied one from there.
+  // Manifests and the journal use topics, so a user may have copied one.
   if (!isMessageType(type) && isTopic(type))
     throw new UsageError(`${type} is a topic; name the type: millrace emit ${topicType(type)}`);
   return command(host, "Journal.Publish", { type: event(host, type, data).type, data });
@@ -91,7 +93,7 @@ async function run(call: VerbCall, make: Make, missing: string): Promise<ExitCod
   return failed ? EXIT.failed : EXIT.ok;
 }
 
-/** Where the kernel has nobody for it, what may have been meant; nothing where the handler itself found nothing. */
+/** A suggestion if the kernel has no handler for the type; empty if the handler itself answered 404. */
 async function handledHint(client: Client, { kind, type }: Message): Promise<string> {
   const { types } = (await client.query("Syscall.Describe", null)) as never as { types: readonly TypeItem[] };
   const named = types.filter((item) => item.type === type);
@@ -105,7 +107,7 @@ async function handledHint(client: Client, { kind, type }: Message): Promise<str
   return near === undefined ? '; "millrace ls types" lists what is handled' : `; did you mean ${near}?`;
 }
 
-/** Its own id as correlation: whatever follows from it carries that, and "millrace trace" finds all of it. */
+/** Uses its own id as correlation, so that "millrace trace" finds all consequences. */
 function inConversation(message: Message): Message {
   const { metadata } = message;
   return { ...message, metadata: { ...metadata, correlation: metadata.id } };

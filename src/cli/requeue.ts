@@ -1,8 +1,8 @@
 /**
- * `millrace requeue`: puts events back that failed or were settled without a consumer, by id, or all failed ones that a filter finds.
- * Subscribers that had handled one do not get it again. With `--consumer`, done events go back for that consumer alone. Events that a filter
- * finds are counted first, and put back only with `--yes`. Commands are put back one by one, by their ids: the sender of one was told that it
- * failed, and may have sent it again. SPEC: K44.
+ * `millrace requeue`: puts events back that failed or were settled without a consumer, by id, or all failed ones that
+ * match a filter. Subscribers that have handled one do not get it again. With `--consumer`, done events go back for
+ * that consumer only. Matches of a filter are counted first and put back only with `--yes`. Commands are put back only
+ * by id: their senders were told of the failure and may have sent them again. SPEC: K44.
  */
 import { systemHost } from "../host/system-host.ts";
 import { type KernelStore, openStoreForReading } from "../kernel/open-store.ts";
@@ -69,7 +69,7 @@ async function putBack(owner: JournalOwner, ids: readonly number[], call: VerbCa
   return done;
 }
 
-/** Ids that a call names, or none if it names a filter instead. */
+/** The ids of a call; empty if it has a filter instead. */
 export function readIds({ words, options }: VerbCall): number[] {
   const named = words.map(readId);
   const filtered = ["topic", "correlation", "newer"].some((name) => options[name] !== undefined);
@@ -79,7 +79,7 @@ export function readIds({ words, options }: VerbCall): number[] {
   return named;
 }
 
-/** Ids of failed rows that a filter finds. */
+/** Ids of failed rows that match a filter. */
 export interface Found {
   readonly events: readonly number[];
   readonly commands: readonly number[];

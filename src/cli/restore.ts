@@ -1,4 +1,6 @@
-/** `millrace restore FILE`: puts a copy in the place of the store; the store that was there is moved aside. SPEC: K66. */
+/**
+ * `millrace restore FILE`: replaces the store by a copy; the earlier store is moved aside. SPEC: K66.
+ */
 import { existsSync } from "node:fs";
 import { systemHost } from "../host/system-host.ts";
 import { dataDirectory } from "../kernel/data-directory.ts";

@@ -1,4 +1,6 @@
-/** The runtime that runs the command. Bun and Deno name a version of Node too, which they imitate. */
+/**
+ * The runtime of the command. Bun and Deno also report the version of Node that they imitate.
+ */
 const RUNTIMES = ["bun", "deno"] as const;
 
 type Versions = Readonly<Record<string, string | undefined>>;
@@ -9,7 +11,7 @@ export function runtimeVersion(versions: Versions = process.versions): string {
   return `${name} ${versions[name]}`;
 }
 
-/** The same with the first part of the version. */
+/** The same with the major version only. */
 export function runtimeName(versions: Versions = process.versions): string {
   return runtimeVersion(versions).split(".", 1)[0] as string;
 }

@@ -1,6 +1,6 @@
 /**
- * `millrace show`: one event, request, document, receipt or timer in full, from the file. Without a kind the id is looked for in
- * all of them. SPEC: K42.
+ * `millrace show`: one event, request, document, receipt or timer in full, from the file. Without a kind, all kinds are
+ * searched. SPEC: K42.
  */
 import { systemHost } from "../host/system-host.ts";
 import { findDocument, findReceipt } from "../kernel/commit-story.ts";
@@ -10,7 +10,7 @@ import { existingDatabaseFile } from "./database-file.ts";
 import { spacesOf } from "./spaces.ts";
 import { EXIT, type ExitCode, JSON_OPTION, UsageError, type Verb, type VerbCall } from "./verb.ts";
 
-/** In this order an id without a kind is looked for. */
+/** The order in which an id without a kind is searched. */
 const KINDS = ["event", "request", "timer", "receipt", "document"] as const;
 type ShownKind = (typeof KINDS)[number];
 
@@ -78,7 +78,7 @@ const FIND: Readonly<Record<ShownKind, (store: KernelStore, place: Place) => Pro
     if (/^\d{1,15}$/.test(id)) return (await store.query({ id: Number(id), limit: 1 }))[0];
     return (await store.query({ messageId: id, kind: "event", limit: 1 }))[0];
   },
-  /** A command that the journal has, with the answer that its receipt holds. */
+  /** A journaled command with the answer in its receipt. */
   request: async (store, { id, spaces }) => {
     const [row] = await store.query({ messageId: id, kind: "command", limit: 1 });
     return row && { ...row, receipt: (await findReceipt(store, id, spaces)) ?? null };

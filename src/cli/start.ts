@@ -1,6 +1,6 @@
 /**
- * `millrace start [app]`: a kernel that stays up, until it is ended (`stop-signals.ts`) or told `Syscall.Shutdown` over its socket.
- * SPEC: K14, K22, K60.
+ * `millrace start [app]`: runs a kernel until it is stopped (`stop-signals.ts`) or gets `Syscall.Shutdown` over its
+ * socket. SPEC: K14, K22, K60.
  */
 
 import { systemHost } from "../host/system-host.ts";
@@ -21,7 +21,7 @@ import type { Terminal } from "./terminal.ts";
 import { EXIT, type ExitCode, type Verb, type VerbCall } from "./verb.ts";
 import { packageVersion } from "./version.ts";
 
-/** Pieces that could not be taken up again and are named one by one; `Kernel.Health` has all of them. */
+/** Limit of named pieces that could not be resumed; `Kernel.Health` lists all of them. */
 const PIECES_NAMED_MAX = 10;
 
 export const start: Verb = {
@@ -66,7 +66,7 @@ async function run({ words: [appPath], options, environment, terminal: own }: Ve
     terminal.line("stopped before it was ready");
     return stops.exitCode;
   }
-  // Before anybody can know that it is there.
+  // Before a client can know that it is ready.
   stops.end(kernel);
   sayReady(terminal, { directory, settings, health: kernel.health(), readyMs: Math.round(host.monotonic() - began) });
   if (settings.app.value === undefined && configured.extensions === undefined)
@@ -77,14 +77,17 @@ async function run({ words: [appPath], options, environment, terminal: own }: Ve
   return stops.exitCode;
 }
 
-/** Standard output belongs to the answers: the command's lines and the app's console go to standard error. */
+/** Standard output is for answers: the command's lines and the app's console go to standard error. */
 function besideAnswers(terminal: Terminal): Terminal {
   const { error } = console;
   Object.assign(console, { log: error, info: error, debug: error });
   return { ...terminal, line: (text = "") => void process.stderr.write(`${visibleLine(text)}\n`) };
 }
 
-/** The app's module may await what never comes. When nothing else is left to do, nothing will: Node would blame the command. */
+/**
+ * The app's module may await a promise that never resolves. If no other work is left, Node would exit without an
+ * explanation.
+ */
 async function loaded<T>(terminal: Terminal, { app }: Settings, loading: Promise<T>): Promise<T> {
   const stuck = () => {
     terminal.complain(

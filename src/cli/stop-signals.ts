@@ -1,12 +1,12 @@
 /**
- * What ends the process of a kernel, and how. SPEC: K14, K60.
+ * How the process of a kernel ends. SPEC: K14, K60.
  *
- *     running ──signal, or an error that nobody caught──> stopping: work under way finishes ──closed──> ended, 0 or 1
- *                                                            └──the same signal again──> ended at once, 130
+ *     running ──signal, or an uncaught error──> stopping: running work finishes ──closed──> ended, 0 or 1
+ *                                                  └──the same signal again──> ended at once, 130
  *
- * Another signal than the first is no second wish: what a terminal sends to all, `millrace dev` hears as well, and ends us with a signal of
- * its own; service managers send two in a row. After an error that nobody caught, nobody knows what was left half done; so the kernel
- * ends, and what does not end in time is left.
+ * A different second signal does not force the end: a terminal signals `millrace dev` too, which then sends its own
+ * signal, and service managers send two in a row. After an uncaught error the state is unknown, so the kernel ends, and
+ * work that does not finish in time is abandoned.
  */
 import type { Host } from "../host/host.ts";
 import type { FaultLines } from "../kernel/fault-lines.ts";
@@ -17,12 +17,12 @@ import { thrownText } from "../message/error-data.ts";
 import type { Terminal } from "./terminal.ts";
 import { END_SIGNALS, EXIT, type ExitCode } from "./verb.ts";
 
-/** A little more than the kernel itself takes for what is under way. */
+/** A little more than the kernel's own grace for running work. */
 const PATIENCE_MS = DRAIN_MS + 2_000;
-/** Work under way that is named; more is counted. */
+/** Limit of named running work; the rest is counted. */
 const NAMED_MAX = 5;
 
-/** By the event with which the runtime tells of it. */
+/** By the runtime's event name. */
 const UNCAUGHT = {
   unhandledRejection: "a promise was not awaited, and nobody caught what it was rejected with",
   uncaughtException: "an error was thrown that nobody caught",
@@ -42,25 +42,25 @@ export class StopSignals {
     this.#terminal = terminal;
     this.#faults = faults;
     for (const signal of END_SIGNALS) process.on(signal, () => this.#signalled(signal));
-    // Started by `millrace dev`: when that is gone, nobody would end this one.
+    // Started by `millrace dev`: if the parent is gone, this process must end by itself.
     process.once("disconnect", () => this.#signalled("disconnect"));
-    // The channel alone does not keep a kernel that has closed.
+    // The channel alone must not keep a closed kernel alive.
     process.channel?.unref();
     process.on("unhandledRejection", (thrown) => this.#uncaught("unhandledRejection", thrown));
     process.on("uncaughtException", (thrown: unknown) => this.#uncaught("uncaughtException", thrown));
   }
 
-  /** Aborted by what ends it before the kernel is there. */
+  /** Aborted by a stop before the kernel exists. */
   get boot(): AbortSignal {
     return this.#boot.signal;
   }
 
-  /** With which it ends once it has stopped. */
+  /** The exit code after the stop. */
   get exitCode(): ExitCode {
     return this.#exitCode;
   }
 
-  /** From now on it is this kernel that ends. */
+  /** From now on this kernel is stopped. */
   end(kernel: Kernel): void {
     this.#kernel = kernel;
   }
@@ -71,7 +71,7 @@ export class StopSignals {
   }
 
   #uncaught(event: keyof typeof UNCAUGHT, thrown: unknown): void {
-    // An app that listens to it has decided itself what it means.
+    // An app with its own listener decides itself.
     if (process.listenerCount(event) > 1) return;
     this.#faults.say(`${UNCAUGHT[event]}; the kernel ends: ${thrownWhere(thrown)}`);
     if (this.#exitCode === EXIT.failed) return;
@@ -101,7 +101,7 @@ export class StopSignals {
     process.exit(EXIT.interrupted);
   }
 
-  /** Types of the requests that wait for their answers, and subscribers that handle an event. */
+  /** Types of the waiting requests, and subscribers that handle an event. */
   #underWay(): string {
     if (this.#kernel === undefined) return "";
     const requests = [...this.#kernel.loop.pending].map(({ type }) => type);

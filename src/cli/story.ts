@@ -1,7 +1,7 @@
 /**
- * The story of a message: every message that belongs to it, under its cause. Rows come from the journal; queries and plain commands
- * leave none, and come from the memory of the running kernel. A message that only its consequences name stands there by its id. All
- * messages of one correlation are one tree. SPEC: K71, K72.
+ * The tree of a message: all related messages under their causes. Rows come from the journal; queries and plain
+ * commands leave none and come from the memory of the running kernel. A message known only as a cause appears by its
+ * id. All messages of one correlation are one tree. SPEC: K71, K72.
  */
 import type { HandlingView } from "../kernel/inspect-capability.ts";
 import type { KernelStore } from "../kernel/open-store.ts";
@@ -14,12 +14,12 @@ import type { Row } from "./journal-lines.ts";
 import type { VerbCall } from "./verb.ts";
 
 export interface StoryItem {
-  /** Its id and its cause, as far as they are known. */
+  /** Its id and its cause, if known. */
   readonly message: Pick<Message, "metadata">;
   readonly atMs: number;
-  /** Absent where it left no row, or the row is gone. */
+  /** Absent if it left no row or the row was removed. */
   readonly row?: Row;
-  /** Handlings that the kernel remembers; empty after a restart. */
+  /** Handlings in the kernel's memory; empty after a restart. */
   readonly handlings: readonly HandlingView[];
 }
 
@@ -27,7 +27,7 @@ export type StoryTree = CausalTree<StoryItem>;
 
 export interface Story {
   readonly rows: readonly Row[];
-  /** One, where the messages have a correlation. */
+  /** One if the messages have a correlation. */
   readonly trees: readonly StoryTree[];
 }
 
@@ -42,7 +42,7 @@ export async function storyOf(call: VerbCall, store: KernelStore, id: string): P
   return { rows, trees: treesOf(itemsOf(rows, handlings), correlation) };
 }
 
-/** Handlings of messages by id, cause or correlation; none where no kernel runs. */
+/** Handlings of messages by id, cause or correlation; none without a running kernel. */
 export async function handlingsOf(call: VerbCall, ids: readonly string[]): Promise<readonly HandlingView[]> {
   const client = await connectIfRunning(call);
   if (!client) return [];
@@ -81,7 +81,7 @@ function sentAt({ message, createdAtMs }: Row): number {
   return Math.min(message?.metadata.timestamp ?? createdAtMs, createdAtMs);
 }
 
-/** The trees of a story; messages that only their consequences name are added. */
+/** The trees of a story; messages known only as causes are added. */
 function treesOf(items: readonly StoryItem[], correlation: string | undefined): StoryTree[] {
   const known = new Set(items.map(({ message }) => message.metadata.id));
   const missing = new Map<string, StoryItem>();

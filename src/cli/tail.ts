@@ -1,6 +1,6 @@
 /**
- * `millrace tail`: the journal as it grows, read from the file, so that it works beside a kernel and survives its restart. That the reader of its
- * pipe has gone (`| head`) it learns from the next row: Node says so only when something is written, and there is nothing harmless to write.
+ * `millrace tail`: follows the journal, read from the file, so that it works beside a kernel and survives its restart.
+ * It notices a closed pipe (`| head`) only with the next row, because Node reports it only on a write.
  */
 import type { Host } from "../host/host.ts";
 import { systemHost } from "../host/system-host.ts";
@@ -12,7 +12,7 @@ import { END_SIGNALS, EXIT, type ExitCode, JSON_OPTION, readNumber, type Verb, t
 
 const LAST_DEFAULT = 10;
 const LAST_MAX = 10_000;
-/** Soon enough for a person who watches. */
+/** Fast enough for a person. */
 const LOOK_MS = 100;
 
 export const tail: Verb = {

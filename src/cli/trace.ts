@@ -1,7 +1,7 @@
 /**
- * `millrace trace <id>`: the consequences of a message, as a tree (`story.ts`): messages with their durations, the changes of each
- * transactional handling from the change feed, and the nodes that ran because of them from the running kernel, as far back as it
- * remembers. The id is a message's, or a correlation. SPEC: K18, K71-K73.
+ * `millrace trace <id>`: the consequences of a message as a tree (`story.ts`): messages with durations, the changes of
+ * each transactional handling from the change feed, and the nodes that ran because of them from the running kernel. The
+ * id is a message's, or a correlation. SPEC: K18, K71-K73.
  */
 import { systemHost } from "../host/system-host.ts";
 import { type KernelStore, openStoreForReading } from "../kernel/open-store.ts";
@@ -51,13 +51,13 @@ async function run(call: VerbCall): Promise<ExitCode> {
   return EXIT.ok;
 }
 
-/** A number is a row of the journal, as `ls events` shows it. */
+/** A number is a journal row, as shown by `ls events`. */
 async function messageIdOf(store: KernelStore, id: string): Promise<string> {
   const [row] = /^\d{1,15}$/.test(id) ? await store.query({ id: Number(id), limit: 1 }) : [];
   return row?.message?.metadata.id ?? id;
 }
 
-/** A message in JSON: its row, or its id where it left none; the handlings; the changes and runs. */
+/** A message in JSON: its row, or its id if it left none; the handlings; the changes and runs. */
 interface JsonBranch {
   readonly id: string;
   readonly row?: Row;
@@ -85,7 +85,7 @@ interface Line {
   readonly below: readonly Line[];
 }
 
-/** The parts of a line besides its message. */
+/** Context for the parts of a line. */
 interface Telling {
   readonly first: StoryTree;
   readonly deeds: ReadonlyMap<number, Deed>;
@@ -125,7 +125,7 @@ function rowText(item: StoryItem, row: Row, telling: Telling): string {
   return cells.filter((cell) => cell !== "").join("   ");
 }
 
-/** A message without a row: remembered by the kernel, or named by its consequences only. */
+/** A message without a row: in the kernel's memory, or known only as a cause. */
 function ghostText(item: StoryItem, telling: Telling): string {
   const [handling] = item.handlings;
   if (!handling) return `message (left no row)   ${item.message.metadata.id}`;
@@ -140,7 +140,7 @@ function whenText(item: StoryItem, { first }: Telling): string {
   return `+${Math.max(0, (item.row?.createdAtMs ?? item.atMs) - start)} ms`;
 }
 
-/** From the memory of the kernel; else from the times of the row, which are coarse. */
+/** From the kernel's memory; else from the coarse times of the row. */
 function durationText({ handlings }: StoryItem, { status, createdAtMs, processedAtMs }: Row): string {
   const took = handlings.at(-1)?.tookMs;
   if (took !== undefined) return tookText(took);
@@ -157,7 +157,7 @@ function tookText(tookMs: number | undefined): string {
   return tookMs === undefined ? "" : `took ${tookMs.toFixed(1)} ms`;
 }
 
-/** Each change with the runs that it caused beneath it; a run that another run caused beneath that one. */
+/** Each change with the runs it caused below it; a run caused by another run is below that one. */
 function deedLines({ changes, runs, compacted }: Deed, terminal: Terminal): Line[] {
   const shown = new Set<DeedRun>();
   const runsOf = (address: string): Line[] =>

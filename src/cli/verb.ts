@@ -1,36 +1,36 @@
 /**
- * What a verb of the command is, and the codes it may end with (SPEC: K11).
+ * The interface of a verb, and the exit codes (SPEC: K11).
  */
 import { MillraceError } from "../message/millrace-error.ts";
 import type { Terminal } from "./terminal.ts";
 
-/** Interrupted: ended at once by a second signal, as a shell says of one that Ctrl-C has ended. */
+/** `interrupted`: ended by a second signal, with the code that shells use for Ctrl-C. */
 export const EXIT = { ok: 0, failed: 1, usage: 2, unreachable: 3, interrupted: 130 } as const;
 export type ExitCode = (typeof EXIT)[keyof typeof EXIT];
 
-/** What ends a verb that goes on until it is ended: Ctrl-C, `kill`, and a terminal that is closed. */
+/** Signals that end a continuous verb: Ctrl-C, `kill`, and a closed terminal. */
 export const END_SIGNALS = ["SIGINT", "SIGTERM", "SIGHUP"] as const;
 
-/** An option, and what `--help` says of it. */
+/** An option and its help text. */
 export interface VerbOption {
   readonly type: "boolean" | "string";
-  /** What stands for its value in a usage line; only with a text. */
+  /** Placeholder of its value in a usage line; only for a text. */
   readonly value?: string;
   readonly about: string;
 }
 
-/** Every verb that prints has it. */
+/** Every printing verb has it. */
 export const JSON_OPTION: VerbOption = { type: "boolean", about: "print JSON, one value a line" };
 
 export interface Verb {
   readonly name: string;
-  /** After the name: `events [--json]`. */
+  /** The text after the name: `events [--json]`. */
   readonly usage: string;
   readonly summary: string;
-  /** A call that works, for `--help`; several lines if one is not enough. */
+  /** A working call for `--help`; several lines if needed. */
   readonly example: string;
   readonly options: Readonly<Record<string, VerbOption>>;
-  /** How many words may stand after the verb. */
+  /** The maximum number of words after the verb. */
   readonly wordsMax: number;
   run(call: VerbCall): Promise<ExitCode>;
 }
@@ -42,7 +42,7 @@ export interface VerbCall {
   readonly terminal: Terminal;
 }
 
-/** The command was called in a way that has no meaning; the message says which way has. */
+/** Wrong use of the command; the message has the right use. */
 export class UsageError extends MillraceError<"USAGE"> {
   override readonly name = "UsageError";
 
@@ -51,7 +51,7 @@ export class UsageError extends MillraceError<"USAGE"> {
   }
 }
 
-/** A whole number given as an option; undefined when it was not given. */
+/** A whole number option; undefined if not given. */
 export function readNumber(
   name: string,
   value: string | boolean | undefined,
@@ -65,7 +65,7 @@ export function readNumber(
 
 const UNIT_MS = { s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 } as const;
 
-/** A length of time given as an option, in milliseconds: `90s`, `15m`, `12h`, `30d`. */
+/** A duration option in milliseconds: `90s`, `15m`, `12h`, `30d`. */
 export function readAge(name: string, value: string | boolean | undefined): number | undefined {
   if (value === undefined) return undefined;
   const [, count, unit] = String(value).match(/^(\d{1,9})([smhd])$/) ?? [];

@@ -1,4 +1,6 @@
-/** `millrace verify [file]`: reads a whole store file and says whether everything in it is as it was written. */
+/**
+ * `millrace verify [file]`: reads a whole store file and reports any damage.
+ */
 import { systemHost } from "../host/system-host.ts";
 import { dataDirectory } from "../kernel/data-directory.ts";
 import { InstanceLock } from "../kernel/instance-lock.ts";
@@ -39,7 +41,7 @@ async function run({ words, options, environment, terminal }: VerbCall): Promise
   return report.ok ? EXIT.ok : EXIT.failed;
 }
 
-/** A file outside of the data directory has no lock; the store's own lets one process write at a time. */
+/** A file outside of the data directory has no lock; the engine's own lock allows one writer at a time. */
 async function accept(
   file: string,
   environment: VerbCall["environment"],

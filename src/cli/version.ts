@@ -1,4 +1,6 @@
-/** What this package is and where it lies: beside `src/` and `dist/` alike. */
+/**
+ * Version and folder of this package; the paths are the same from `src/` and `dist/`.
+ */
 import { readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 

@@ -1,6 +1,6 @@
 /**
- * `millrace why <x>`: explains a node, an event, a request, a cell, a capability or a subscriber. Asks the running kernel, and reads
- * the file in any case: of a stopped kernel it knows the contents of the file. SPEC: K42, K73.
+ * `millrace why <x>`: explains a node, an event, a request, a cell, a capability or a subscriber. Asks the running
+ * kernel and reads the file; for a stopped kernel only the file. SPEC: K42, K73.
  */
 import { systemHost } from "../host/system-host.ts";
 import type { GraphView, HandlingView, PendingView, WhyView, WorkView } from "../kernel/inspect-capability.ts";

@@ -21,7 +21,7 @@ import { command, event, type Lineage } from "../message/lineage.ts";
 import { show } from "../message/problem.ts";
 import { topicType } from "../message/topic.ts";
 import type { WorkSpace } from "../work/attempt.ts";
-import type { Tx } from "../work/tx.ts";
+import { Tx } from "../work/tx.ts";
 import type { Activity } from "./activity.ts";
 import type { Cause } from "./cause.ts";
 import { ExtensionError, reasonOf } from "./extension-error.ts";
@@ -52,7 +52,7 @@ export interface EventContext {
 }
 
 /** The context of a handler that was subscribed with a space. */
-export type EventTx = Pick<Tx, keyof Tx>;
+export type EventTx = Tx;
 
 type EventWork = (event: Event, tx: EventTx) => unknown;
 
@@ -235,22 +235,10 @@ export class ExtensionContext {
   async #handleOnce(handler: EventWork, event: Event, delivery: Tx): Promise<unknown> {
     this.#requireRunning();
     if (this.#record.ended.signal.aborted) return new Promise(() => undefined);
-    const { get, set, update, delete: remove, push, splice, send, refuse, within, newId } = delivery;
-    const { attempt, message, now } = delivery;
-    const published =
-      (publish: Tx["publish"]): Tx["publish"] =>
-      (topic, payload, options) => {
-        this.#requirePublished(topic);
-        return publish(topic, payload, options);
-      };
-    const tx: EventTx = {
-      ...{ get, set, update, delete: remove, push, splice, send, refuse, within, newId, attempt, message, now },
-      emit: published(delivery.emit),
-      publish: published(delivery.publish),
-      get signal() {
-        return delivery.signal;
-      },
-    };
+    const tx = Tx.restricted(delivery, ({ kind }, topic) => {
+      if (kind === "event") this.#requirePublished(topic);
+      return undefined;
+    });
     const { activity, cause } = this.#parts;
     // The cause leaves the context of the caller, and with it that of the transaction.
     const handling = Handling.inTransaction(event.message, { delivery, host: this.host });

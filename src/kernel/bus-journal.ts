@@ -1,9 +1,9 @@
 /**
- * Buses as the loop's journal. Events of actors and clients are appended before anybody gets them, and delivered by the bus; commands that have
- * to be kept likewise, by a bus of their own: a handler of events that waits for such a command must not stand in its way.
+ * Buses as the loop's journal. Events of actors and clients are appended before delivery by the bus. Kept commands use
+ * their own bus, so that an event handler that waits for a command cannot block it.
  *
- * A delivery is done when its handler is, and failed when that threw. One that was handled when the process died, and not settled, is
- * handled again; handlers of events bear that. SPEC: K26.
+ * A delivery is done when its handler has finished, and failed if it threw. A delivery that was not settled before a
+ * crash is handled again. SPEC: K26.
  */
 import { BusError } from "../bus/bus-error.ts";
 import { EventBus, type EventBusOptions } from "../bus/event-bus.ts";
@@ -29,19 +29,19 @@ export interface JournalParts {
   topicOf(type: string): string;
 }
 
-/** Later and later, while its actor takes no more. */
+/** Retries with growing delays while its actor is full. */
 const WHEN_BUSY: RetryPolicy = {
   attempts: Number.MAX_SAFE_INTEGER,
   when: (thrown) => thrown instanceof Failure && thrown.code === 503,
 };
 
-/** A bus for the commands that a loop keeps. They take as long as they take, and actors bound how many are handled at once. */
+/** A bus for the kept commands of a loop. They have no time limit, and actors limit how many run at once. */
 export function commandBus(options: Omit<EventBusOptions, "kind">): EventBus {
   const unbounded = { concurrency: EVENTS_HELD_MAX, handlerTimeoutMs: TIMER_DELAY_MS_MAX };
   return new EventBus({ ...options, ...unbounded, kind: "command" });
 }
 
-/** `noteFailed` notes that a command has failed which no capability has handled. */
+/** `noteFailed` records a failed command that no capability has handled. */
 export function commandsOver(
   host: Host,
   bus: EventBus,
@@ -84,17 +84,15 @@ export function journalOver({ bus, topicOf }: JournalParts): EventJournal {
     subscribe(type, subscriber, deliver) {
       bus.relay(topicOf(type), ({ message }) => deliver(message), subscriber);
     },
-    subscribeWork({ type, subscriber, space, clearance, problemOf }, deliver) {
-      const rules = { source: subscriber, topicOf, problemOf };
-      bus.relayWork(topicOf(type), ({ message }, tx, attempt) => deliver(message, { tx, attempt }), {
-        ...{ subscriberId: subscriber, space, clearance, rules },
-      });
+    subscribeWork({ type, subscriber: subscriberId, space, clearance }, deliver) {
+      const options = { subscriberId, space, clearance };
+      bus.relayWork(topicOf(type), ({ message }, attempt) => deliver(message, attempt), options);
     },
     feed: feedOver(bus.feed),
   };
 }
 
-/** What is refused will not be taken later either, or is there already: whoever asks again must know. */
+/** A refusal is final, or the message is stored already: a repeating sender must learn that. */
 async function refusedAs422<T>(appended: Promise<T>): Promise<T> {
   try {
     return await appended;

@@ -1,8 +1,8 @@
 /**
- * What handling a message changed, from the store alone: the receipt of a transactional handling was written by the commit that did the
- * rest, so the change feed at that sequence tells all of it. Works on a stopped kernel's file. SPEC: K18.
+ * The changes of a handling, from the store alone: the receipt of a transactional handling was written in the same
+ * commit, so the change feed at its sequence has all changes. Works on a stopped kernel's file. SPEC: K18.
  *
- * Says nothing about plain handlers, which leave no receipt, and about commits that the feed has been compacted past.
+ * Plain handlers leave no receipt, and commits behind the feed have no changes.
  */
 import type { Message } from "../message/envelope.ts";
 import type { Json } from "../message/json.ts";
@@ -13,16 +13,16 @@ import type { Store } from "../store/store.ts";
 
 export { isReceiptName };
 
-/** The space of a kernel's own documents, unless its options say otherwise. */
+/** The space of a kernel's own documents; the default of its options. */
 export const KERNEL_SPACE = "kernel";
 
 export interface StoryCommit extends CommitIdentity {
   readonly sequence: number;
-  /** The receipt's value, or what it holds of the answer. */
+  /** The receipt's value, which contains the answer. */
   readonly receipt: Json;
   /** Without the receipts themselves. */
   readonly patches: readonly DocumentPatch[];
-  /** True when the feed no longer reaches back to it. */
+  /** True if the feed no longer reaches back to it. */
   readonly compacted: boolean;
 }
 
@@ -57,7 +57,7 @@ async function storyAt(store: Store, space: string, sequence: number, receipt: J
   return { sequence, session, localSequence, receipt, patches, compacted: false };
 }
 
-/** The answer that a command's receipt holds; undefined when there is none. */
+/** The answer in a command's receipt; undefined if there is none. */
 export async function findReceipt(store: Store, id: string, spaces: readonly string[]): Promise<Json | undefined> {
   return (await findDocument(store, receiptOf({ kind: "command", id }), spaces))?.value;
 }

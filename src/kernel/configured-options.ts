@@ -1,4 +1,6 @@
-/** From settings to what a kernel is opened with: the app is loaded, and what nobody said is left out. SPEC: K28. */
+/**
+ * Converts settings into kernel options: loads the app and leaves out undefined values. SPEC: K28.
+ */
 import { join } from "node:path";
 import { logToStderr } from "../extensions/logger.ts";
 import type { DataDirectory } from "./data-directory.ts";
@@ -28,7 +30,7 @@ type ConfiguredOptions = Pick<
 
 export async function configuredOptions(settings: Settings, directory: DataDirectory): Promise<ConfiguredOptions> {
   const app = settings.app.value === undefined ? undefined : await loadApp(settings.app.value);
-  // Whoever starts the kernel decides, then the app.
+  // The operator's setting comes first, then the app's.
   const extensions = settings.extensions.value ?? app?.extensions;
   const clearance = settings.clearance.value === undefined ? app?.clearance : namesIn(settings.clearance.value);
   const { agent, requestTimeoutMs, leaseMs, retentionMaxAgeMs: maxAgeMs, retentionMaxSettled: maxSettled } = settings;
@@ -46,7 +48,7 @@ export async function configuredOptions(settings: Settings, directory: DataDirec
   };
 }
 
-/** `hr, finance`, or `none` for nobody's. */
+/** `hr, finance`, or `none` for an empty clearance. */
 function namesIn(text: string): readonly string[] {
   return text.trim() === "none" ? [] : text.split(",").map((name) => name.trim());
 }

@@ -1,4 +1,6 @@
-/** Repairs of a store that no kernel has open. A running kernel makes them by its bus. SPEC: K95, K96. */
+/**
+ * Repairs of a store that no kernel has open. A running kernel uses its bus instead. SPEC: K95, K96.
+ */
 import { type RemovedConsumer, removeConsumers } from "../bus/consumer-removal.ts";
 import { requeueFor } from "../bus/requeue.ts";
 import type { Host } from "../host/host.ts";
@@ -6,7 +8,9 @@ import type { Store } from "../store/store.ts";
 
 export type { RemovedConsumer };
 
-/** Removes the consumers of a name: of one pattern, or of all. Events that wait for them alone are settled by the next kernel. */
+/**
+ * Removes the consumers of a name: of one pattern, or of all. The next kernel settles events that wait only for them.
+ */
 export function removeStoredConsumers(
   parts: { readonly host: Host; readonly store: Store },
   name: string,

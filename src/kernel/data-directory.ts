@@ -1,8 +1,8 @@
 /**
- * Where a kernel keeps its files: `.millrace/` in the working directory, or what `MILLRACE_DIR` names. SPEC: K10.
+ * The data directory of a kernel: `.millrace/` in the working directory, or `MILLRACE_DIR`. SPEC: K10.
  *
- * The directory is its owner's alone, because whoever may enter it reaches the kernel's socket. One that was open to others is
- * closed to them when a kernel starts in it; `directoryProblem` tells of it, and of whatever would keep a kernel from starting.
+ * Only its owner may enter it, because it contains the kernel's socket. A directory that was open to others is closed
+ * when a kernel starts; `directoryProblem` reports that and every obstacle to a start.
  */
 import { chmodSync, lstatSync, statSync } from "node:fs";
 import { join } from "node:path";
@@ -20,14 +20,14 @@ export interface DataDirectory {
 }
 
 export function dataDirectory(environment: Readonly<Record<string, string | undefined>>): DataDirectory {
-  // An empty variable counts as not set, as everywhere in shells.
+  // An empty variable counts as not set, as usual in shells.
   const path = environment["MILLRACE_DIR"] || DEFAULT_DIRECTORY;
   return { path, databaseFile: join(path, "kernel.db"), socketFile: join(path, "kernel.sock") };
 }
 
 const ADVICE = "name another directory in MILLRACE_DIR";
 
-/** True when it was open to others until now. Throws `FolderError` where a kernel cannot keep its files. */
+/** True if it was open to others until now. Throws `FolderError` if it cannot be used. */
 export function makeDataDirectory(directory: DataDirectory): boolean {
   const tooLong = socketPathTooLong(directory.socketFile);
   if (tooLong) throw new FolderError(`${tooLong}, in MILLRACE_DIR`);
@@ -37,7 +37,7 @@ export function makeDataDirectory(directory: DataDirectory): boolean {
   return exposed;
 }
 
-/** Why no kernel could start here, or what others may do with the directory that they should not; undefined when all is well. */
+/** Why no kernel could start here, or which rights others should not have; undefined if all is well. */
 export function directoryProblem(directory: DataDirectory): string | undefined {
   const unusable = folderProblem(directory.path);
   if (unusable) return `${directory.path} cannot be used: ${unusable}; ${ADVICE}`;

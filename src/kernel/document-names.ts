@@ -1,6 +1,6 @@
 /**
- * Which documents a store file has, by name, for `millrace ls documents`. Looks at the file alone, also while a kernel has it open, and
- * changes nothing. Whether a document is still there, and what is in it, the store says.
+ * The names of the documents in a store file, for `millrace ls documents`. Reads only the file, also while a kernel has
+ * it open. The store tells whether a document still exists and its value.
  */
 import { DatabaseSync } from "node:sqlite";
 import type { DocumentRef } from "../store/document.ts";
@@ -8,12 +8,12 @@ import type { DocumentRef } from "../store/document.ts";
 export interface NameQuery {
   readonly space: string;
   readonly prefix: string;
-  /** Goes on after this one; from the beginning unless given. */
+  /** Continues after this document; default: from the beginning. */
   readonly after: DocumentRef | undefined;
   readonly limit: number;
 }
 
-/** Receipts are as many as messages: they are listed when they are asked for by their prefix. */
+/** Receipts are as many as messages, so they are listed only if the prefix asks for them. */
 const RECEIPT = "receipt";
 
 export class DocumentNames implements Disposable {

@@ -1,6 +1,6 @@
 /**
- * Notes in the journal that a command of a transactional handler has failed, or was refused: no commit brings its row. The same command may be
- * sent again and succeed; its row is then an ordinary done row. SPEC: L40, L51.
+ * Records in the journal that a command of a transactional handler failed or was refused, because no commit brings its
+ * row. If the command is sent again and succeeds, its row becomes an ordinary done row. SPEC: L40, L51.
  */
 
 import type { BusObserver } from "../bus/observation.ts";
@@ -12,7 +12,7 @@ import type { Store } from "../store/store.ts";
 
 export interface NotingParts {
   readonly store: Store;
-  /** The capability that has handled it. */
+  /** The capability that handled it. */
   readonly source: string;
   readonly observe: BusObserver;
 }
@@ -24,7 +24,7 @@ export function failuresNoted({ store, source, observe }: NotingParts): NonNulla
         ? { status: "failed", error: errorText(error) }
         : { status: "done", ending: { outcome: "refused", reason: errorText(error) } };
     const trouble = await store.append([{ message, topic: message.type, source, as }]).then(
-      // Refused, it is there in other words, or too large for a row: whoever asked hears of it all the same.
+      // Ignored: the message exists with other content or is too large for a row. The requester gets its answer anyway.
       (outcome) => (outcome.kind === "rejected" && outcome.class !== "permanent" ? outcome.message : undefined),
       (thrown: unknown) => errorText(thrown),
     );

@@ -1,10 +1,10 @@
 /**
- * What fails, as lines for people. A line that was just shown is not shown again at once: clients who are refused by the ten thousand would
- * fill the disk that the log is on, and writing it would take the time that the kernel needs for the others. SPEC: K53.
+ * Faults as lines for people. A repeated line is suppressed for a second: thousands of refused clients would fill the
+ * disk and take the kernel's time. SPEC: K53.
  *
- *     shown ──the same within a second──> counted ──again after that──> shown, with how many were left out
+ *     shown ──the same within a second──> counted ──again after that──> shown, with the number left out
  *
- * Deliberately without a timer: what is left out last is told when it comes again.
+ * There is no timer: the last suppressed lines are reported with the next one.
  */
 import type { Host } from "../host/host.ts";
 import type { Observer } from "../loop/observation.ts";
@@ -13,7 +13,7 @@ import { faultText } from "./faults.ts";
 
 /** The same line is shown once in this time. */
 const PAUSE_MS = 1_000;
-/** Lines that are remembered; of more, those that were shown first are forgotten. */
+/** Limit of remembered lines; the oldest are dropped. */
 const LINES_MAX = 256;
 
 export class FaultLines {
@@ -32,7 +32,7 @@ export class FaultLines {
     if (text !== undefined) this.say(text);
   };
 
-  /** Of what nobody observes, like what nobody has caught. */
+  /** For errors that no observer reports, like uncaught ones. */
   say(text: string): void {
     const nowMs = this.#host.monotonic();
     const before = this.#shown.get(text);

@@ -1,8 +1,8 @@
 /**
- * Faults of a kernel as observations: the bus, its handlers and nodes of the space, beside the loop's own. A fault before the loop
- * is there is told when it is. SPEC: K53.
+ * Faults of a kernel as observations: of the bus, its handlers and the nodes of the space, beside the loop's own.
+ * Faults before the loop exists are reported later. SPEC: K53.
  *
- * Their texts for people are made here too, because an embedded kernel shows them as the command does (`FaultLines`).
+ * Their texts are made here too, because an embedded kernel shows them like the command does (`FaultLines`).
  */
 import type { BusObservation } from "../bus/observation.ts";
 import type { EventLoop } from "../loop/event-loop.ts";
@@ -32,7 +32,7 @@ export class Faults {
       }
       case "no-subscriber":
       case "claim-lost":
-        // Ordinary work: the journal has the note, and whoever took the event over settles it.
+        // Ordinary work: the journal has the note, and the process that took the event over settles it.
         return;
     }
   }
@@ -41,7 +41,7 @@ export class Faults {
     const { subscriber, topic, event, error, outcome, thrown } = failure;
     const actor = this.#loop?.actors.get(subscriber);
     if (actor !== undefined) {
-      // The loop has told of it, unless the delivery is the work of a transactional handler.
+      // The loop has reported it, unless it is the delivery of a transactional handler.
       if (actor.capability.work === undefined || thrown instanceof DeliveryFailed) return;
       const { code } = fromError(thrown);
       return this.#tell("Sys.ActorFault", {
@@ -72,7 +72,7 @@ export class Faults {
   }
 }
 
-/** What an observation says to a person; undefined where it tells of ordinary work. */
+/** The text of an observation for people; undefined for ordinary work. */
 export function faultText({ type, data }: Message): string | undefined {
   const fault = data as JsonObject;
   const why = whereAndWhy(fault);
@@ -102,17 +102,17 @@ function busFaultText({ event, doing }: JsonObject, why: string): string {
   return doing === undefined ? `the bus: ${why}` : `the bus tries again (${doing}): ${why}`;
 }
 
-/** What was thrown, and where in the user's code. */
+/** The error and its place in the user's code. */
 export function thrownWhere(thrown: unknown): string {
   return whereAndWhy({ reason: thrownText(thrown), ...stackOf(thrown) });
 }
 
-/** Frames of Node and of this package say nothing about the mistake, where there are others. */
+/** Frames of Node and of this package are hidden if there are others. */
 const isForeign = (frame: string) => /[ (]node:/.test(frame) || PACKAGE.some((folder) => frame.includes(folder));
-/** Where its code runs, and where frames point to when source maps are used. */
+/** The locations of the package's code, with and without source maps. */
 const PACKAGE = ["../../dist/", "../../src/"].map((folder) => new URL(folder, import.meta.url).pathname);
 
-/** The reason, and below it where in the user's code it was thrown, as far as that is known. */
+/** The reason, followed by the known place in the user's code. */
 function whereAndWhy({ reason, stack }: JsonObject): string {
   if (typeof stack !== "string") return String(reason);
   const frames = stack.split("\n").filter((line) => /^\s+at /.test(line));

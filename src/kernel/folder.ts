@@ -1,8 +1,8 @@
 /**
- * Folders that something is to be written to: made with those above them, or refused with what is wrong with the place. SPEC: K10, K11.
+ * Creates writable folders with their parents, or explains why that is impossible. SPEC: K10, K11.
  *
- * Whether a place takes anything is only known by trying, because there are systems of files (`/proc`, a disk mounted to be read, a quota)
- * where permissions say yes. What is tried with is removed again.
+ * Only a trial write proves that a folder is writable: on some file systems (`/proc`, read-only mounts, quotas) the
+ * permissions are misleading. The trial is removed again.
  */
 
 import { mkdtempSync, rmdirSync, statSync } from "node:fs";
@@ -12,7 +12,7 @@ import { makeDirectory } from "../store/sqlite/database-file.ts";
 
 const TRIAL = ".millrace-trial-";
 
-/** Nothing can be written there; the message says why, and what to do. */
+/** The folder cannot be written; the message has the reason and a remedy. */
 export class FolderError extends MillraceError<"FOLDER_UNUSABLE"> {
   override readonly name = "FolderError";
 
@@ -21,7 +21,7 @@ export class FolderError extends MillraceError<"FOLDER_UNUSABLE"> {
   }
 }
 
-/** Makes a folder, or takes the one that is there, if it can be written to. `advice` says what to do where not. */
+/** Creates a folder, or uses an existing one, if it is writable. `advice` is the remedy in the error. */
 export function makeFolder(path: string, { mode, advice }: { mode: number; advice: string }): void {
   try {
     makeDirectory(path, mode);
@@ -31,7 +31,7 @@ export function makeFolder(path: string, { mode, advice }: { mode: number; advic
   }
 }
 
-/** Why nothing can be written to a folder, or why it could not be made; undefined when it can. */
+/** Why a folder is not writable or cannot be created; undefined if it can be used. */
 export function folderProblem(path: string): string | undefined {
   try {
     tryToWrite(nearestExisting(path));
@@ -45,19 +45,19 @@ function tryToWrite(folder: string): void {
   rmdirSync(mkdtempSync(join(folder, TRIAL)));
 }
 
-/** The folder itself, or that above it in which it would be made; or whatever stands in the way. */
+/** The folder itself, or its nearest existing parent; or the obstacle. */
 function nearestExisting(path: string): string {
   try {
     if (statSync(path, { throwIfNoEntry: false })) return path;
   } catch (error) {
-    // Something above is no directory or may not be entered. It is found further up; whatever else is wrong is wrong with the path.
+    // A parent is not a directory or may not be entered: search further up. Other errors concern the path.
     const code = error instanceof Error && "code" in error ? error.code : undefined;
     if (code !== "ENOTDIR" && code !== "EACCES") throw error;
   }
   return nearestExisting(dirname(resolve(path)));
 }
 
-/** What the system says, in words that name the place. */
+/** The system's error in words that name the place. */
 function reasonOf(error: unknown, path: string): string {
   if (!(error instanceof Error)) return String(error);
   switch ("code" in error ? error.code : undefined) {

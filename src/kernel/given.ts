@@ -1,4 +1,6 @@
-/** Options without those that nobody has said: under `exactOptionalPropertyTypes` an option that is undefined is not one that is left out. */
+/**
+ * Removes undefined options: under `exactOptionalPropertyTypes` an undefined option is not an omitted one.
+ */
 export type Given<T> = { [Name in keyof T]?: Exclude<T[Name], undefined> };
 
 export function given<T extends object>(options: T): Given<T> {

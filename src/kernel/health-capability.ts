@@ -1,4 +1,6 @@
-/** `Kernel.Health`: what `kernel.health()` tells, for clients and the command. SPEC: K29. */
+/**
+ * `Kernel.Health`: the result of `kernel.health()` for clients and the command. SPEC: K29.
+ */
 import type { Capability } from "../loop/capability.ts";
 import { capability } from "../loop/define-capability.ts";
 import type { Json } from "../message/json.ts";
@@ -10,7 +12,7 @@ export function healthCapability(health: () => KernelHealth): Capability {
     queries: {
       "Kernel.Health": {
         description: "state, actors, connections, nodes, and every extension with its state and what is wrong with it",
-        // What is undefined has no place in a message.
+        // Drops undefined fields, which a message cannot carry.
         handle: (): Json => JSON.parse(JSON.stringify(health())),
       },
     },

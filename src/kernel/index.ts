@@ -1,4 +1,6 @@
-/** `millrace/kernel`: everything put together. Needs Node, for its socket. */
+/**
+ * `millrace/kernel`: the whole system. Needs Node for its socket.
+ */
 /// <reference lib="esnext.disposable" preserve="true" />
 export { nodeWorkerActor, serveThread } from "../adapters/node-worker.ts";
 export { SocketError } from "../adapters/socket-error.ts";

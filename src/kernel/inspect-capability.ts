@@ -1,8 +1,8 @@
 /**
- * Introspection of a kernel, for the command and for tools: `Kernel.Graph`, `Kernel.Why`, `Kernel.Runs`, `Kernel.Requests`,
- * `Kernel.Work`. It only reads; actions of operators are in `operator-capability.ts`. SPEC: K40.
+ * Introspection of a kernel, for the command and for tools: `Kernel.Graph`, `Kernel.Why`, `Kernel.Runs`,
+ * `Kernel.Requests`, `Kernel.Work`. It only reads; actions of operators are in `operator-capability.ts`. SPEC: K40.
  *
- * Deliberately not here: anything that the store file shows by itself. Whoever looks at events, timers or documents reads the file.
+ * Data in the store file (events, timers, documents) is read from the file instead.
  */
 import type { EventBus } from "../bus/event-bus.ts";
 import type { HandlingRing, HandlingView } from "../bus/handling-ring.ts";
@@ -32,12 +32,12 @@ import type { RunLog, TracedCommit } from "./run-log.ts";
 
 export type { HandlingView, WorkView };
 
-/** Handlings of one handler that are told of. */
+/** Handlings reported for one handler. */
 const HANDLINGS_OF_ONE = 5;
-/** A longer story is not read. */
+/** Limit of the explanation's steps. */
 const WHY_STEPS_MAX = 200;
 
-/** What the answers are made from. */
+/** The sources of the answers. */
 export interface Inspected {
   readonly bus: EventBus;
   readonly store: Store;
@@ -47,7 +47,7 @@ export interface Inspected {
   readonly board: WorkBoard;
   /** The topic under which events of a type are journaled. */
   topicOf(type: string): string;
-  /** Known only once the loop has booted. */
+  /** Known only after the loop has booted. */
   loop(): EventLoop;
 }
 
@@ -64,23 +64,23 @@ export interface CapabilityView {
   readonly waiting: number;
 }
 
-/** Code that hears of events by itself: `bus.subscribe`, and extensions. */
+/** Code that subscribes to events directly: `bus.subscribe`, and extensions. */
 export interface SubscriberView {
   readonly name: string;
   /** The topic, or the pattern of topics. */
   readonly pattern: string;
-  /** Types of events that capabilities emit and that come to it. */
+  /** Types of events emitted by capabilities that match it. */
   readonly hears: readonly string[];
-  /** Under which its share of an event is known in the journal. */
+  /** The name of its delivery in the journal. */
   readonly subscriber: string;
 }
 
 export interface GraphView {
   readonly capabilities: readonly CapabilityView[];
   readonly subscribers: readonly SubscriberView[];
-  /** Of those that were asked for; a node that reads a great deal has the first of it. */
+  /** The requested page of nodes, with a limited number of reads each. */
   readonly nodes: readonly NodeSnapshot[];
-  /** How many nodes there are. */
+  /** The total number of nodes. */
   readonly nodeCount: number;
 }
 
@@ -95,7 +95,7 @@ export interface PendingView {
   readonly kind: string;
   readonly type: string;
   readonly sentAtMs: number;
-  /** The capability that has it; undefined while it is on its way. */
+  /** The capability that has it; undefined before it is routed. */
   readonly capability?: string;
   readonly askedBy: string;
 }
@@ -140,7 +140,7 @@ export function inspectCapability(inspected: Inspected): Capability {
   });
 }
 
-/** What is read-only here is ordinary JSON in a message. */
+/** Converts read-only data to plain JSON for a message. */
 function plain(value: unknown): Json {
   return JSON.parse(JSON.stringify(value));
 }
@@ -166,7 +166,7 @@ function graph({ loop, space, bus, topicOf }: Inspected, fromNode: number): Grap
   const emitted = [...new Set(capabilities.flatMap(({ emits }) => emits))];
   const subscribers = bus
     .subscriptions()
-    // What capabilities subscribe to is among their own.
+    // Subscriptions of capabilities are listed with the capabilities.
     .filter(({ subscriberId }) => !loop().actors.has(subscriberId))
     .slice(0, GRAPH_NODES_MAX)
     .map(({ subscriberId: name, pattern }): SubscriberView => {

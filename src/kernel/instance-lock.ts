@@ -1,7 +1,7 @@
 /**
- * One kernel for each data directory: an exclusive lock that the operating system releases when the process ends, however it ends.
- * It is SQLite's own lock on an empty file, because Node has none of its own; a file with a process id would outlive a kill. There is one
- * all the same, which is believed while the lock is held: it says whom to end where the socket is gone. SPEC: K22.
+ * One kernel per data directory: an exclusive lock that the operating system releases when the process ends. It is
+ * SQLite's lock on an empty file, because Node has none; a pid file alone would outlive a kill. A pid file is also
+ * written and valid while the lock is held: it names the process to end if the socket is gone. SPEC: K22.
  */
 
 import { chmodSync, existsSync, readFileSync, rmSync, writeFileSync } from "node:fs";
@@ -24,14 +24,14 @@ export class InstanceLock implements Disposable {
   readonly #database: DatabaseSync;
   readonly #directory: DataDirectory;
 
-  /** Throws `KernelRunningError` while another kernel holds the directory, `FolderError` where there can be no lock. */
+  /** Throws `KernelRunningError` while another kernel holds the directory, `FolderError` if it cannot be locked. */
   static take(directory: DataDirectory): InstanceLock {
     const { path } = directory;
     const file = join(path, "kernel.lock");
     let database: DatabaseSync | undefined;
     try {
       database = new DatabaseSync(file);
-      // Nothing is ever written, so no journal file is wanted beside it.
+      // The file is never written, so it needs no journal file.
       database.exec("PRAGMA journal_mode = MEMORY; BEGIN EXCLUSIVE");
       chmodSync(file, 0o600);
       writeOwn(processFile(directory), `${process.pid}\n`);
@@ -47,13 +47,13 @@ export class InstanceLock implements Disposable {
     }
   }
 
-  /** Whether a kernel holds the directory. Looks, and makes no file. */
+  /** Whether a kernel holds the directory. Creates no file. */
   static isHeld({ path }: DataDirectory): boolean {
     const file = join(path, "kernel.lock");
     if (!existsSync(file)) return false;
     const database = new DatabaseSync(file, { readOnly: true });
     try {
-      // Reading takes a shared lock, which the exclusive one keeps out.
+      // Reading takes a shared lock, which the exclusive one prevents.
       database.exec("SELECT 1 FROM sqlite_schema");
       return false;
     } catch (error) {
@@ -70,13 +70,13 @@ export class InstanceLock implements Disposable {
   }
 
   [Symbol.dispose](): void {
-    // Another's, where the directory was removed and made again under us.
+    // The pid file may belong to another kernel if the directory was removed and created again.
     if (holderOf(this.#directory) === process.pid) rmSync(processFile(this.#directory), { force: true });
     this.#database.close();
   }
 }
 
-/** That a kernel holds the directory, and how to end it: asked over its socket, or by its process where that is gone. */
+/** Message that a kernel holds the directory, and how to end it: over its socket, or by its process if that is gone. */
 export function runningIn(directory: DataDirectory): string {
   const { path, socketFile } = directory;
   const pid = holderOf(directory);
@@ -86,7 +86,7 @@ export function runningIn(directory: DataDirectory): string {
   return `a kernel is running in ${path} without ${socketFile}: it is starting or ending, or somebody removed that; ${end}`;
 }
 
-/** A file of our own under that name: a link that lies there is removed, and not written through. */
+/** Writes a new file under that name: an existing link is removed, not followed. */
 function writeOwn(file: string, text: string): void {
   rmSync(file, { force: true });
   writeFileSync(file, text, { mode: 0o600, flag: "wx" });
@@ -96,7 +96,7 @@ function processFile({ path }: DataDirectory): string {
   return join(path, "kernel.pid");
 }
 
-/** The process that holds the lock, if the lock is held; undefined where its file was removed. */
+/** The process in the pid file, valid while the lock is held; undefined if the file was removed. */
 function holderOf(directory: DataDirectory): number | undefined {
   const file = processFile(directory);
   const pid = existsSync(file) ? Number(readFileSync(file, "utf8")) : 0;

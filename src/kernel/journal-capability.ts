@@ -1,6 +1,7 @@
 /**
- * `Journal.Publish`: an event, acknowledged. An event that is sent as such has no answer; this command answers with the event's id in
- * the journal once it is durable. The event's own id follows from the command's, so that a repeated command publishes once. SPEC: K27.
+ * `Journal.Publish`: an acknowledged event. An event itself has no answer; this command answers with the event's
+ * journal id once it is durable. The event's id is derived from the command's, so a repeated command publishes once.
+ * SPEC: K27.
  */
 import type { EventBus } from "../bus/event-bus.ts";
 import type { Capability } from "../loop/capability.ts";

@@ -1,18 +1,18 @@
 /**
- * The life of a kernel: where it stands, why a boot is given up, who waits for the end, and that the process stays until then.
+ * The life cycle of a kernel: its state, the abort of a boot, waiters for the end, and keeping the process alive.
  *
  * ```
  *   booting ──boot is over──> running ──close──> stopping ──all is closed──> stopped
- *      └──given up: `goOn` throws at the next step──> what was opened is closed──^
+ *      └──aborted: `goOn` throws at the next step──> opened parts are closed──^
  * ```
- * SPEC: K23, K52. What is opened and closed meanwhile is `kernel.ts`'s business.
+ * SPEC: K23, K52. `kernel.ts` opens and closes the parts.
  */
 
 import type { Host, Timer } from "../host/host.ts";
 import { TIMER_CHUNK_MS } from "../limits.ts";
 import { MillraceError } from "../message/millrace-error.ts";
 
-/** It was asked to close while it booted: by a timer, an extension, whoever sends `Syscall.Shutdown`. */
+/** It was closed while it booted: by a timer, an extension, or `Syscall.Shutdown`. */
 export class KernelClosedError extends MillraceError<"KERNEL_CLOSED"> {
   override readonly name = "KernelClosedError";
 
@@ -24,7 +24,7 @@ export class KernelClosedError extends MillraceError<"KERNEL_CLOSED"> {
 export class KernelLife {
   readonly #host: Host;
   #state: "booting" | "running" | "stopping" | "stopped" = "booting";
-  /** Why the boot is given up, where it is. */
+  /** Why the boot is aborted, if it is. */
   #givenUp: { readonly reason: unknown } | undefined;
   readonly #whenEnded: (() => void)[] = [];
   #alive: Timer | undefined;
@@ -38,12 +38,12 @@ export class KernelLife {
     return this.#state;
   }
 
-  /** A kernel that is open keeps the process alive, whoever waits for what: its own polls and renewals do not. */
+  /** An open kernel keeps the process alive: its polls and renewals do not. */
   #stayAlive(): void {
     this.#alive = this.#host.timer(TIMER_CHUNK_MS, () => this.#stayAlive());
   }
 
-  /** Between two steps of the boot. */
+  /** Called between two steps of the boot. */
   goOn(): void {
     if (this.#givenUp) throw this.#givenUp.reason;
   }
@@ -62,7 +62,7 @@ export class KernelLife {
     this.#state = "stopping";
   }
 
-  /** What was opened is being closed: from here on that alone keeps the process. */
+  /** The parts are being closed: from now on only that keeps the process alive. */
   unwinds(): void {
     this.#alive?.cancel();
   }
@@ -72,7 +72,7 @@ export class KernelLife {
     for (const resolve of this.#whenEnded.splice(0)) resolve();
   }
 
-  /** Resolves when it has ended, however. */
+  /** Resolves when it has ended in any way. */
   end(): Promise<void> {
     if (this.#state === "stopped") return Promise.resolve();
     return new Promise((resolve) => this.#whenEnded.push(resolve));

@@ -1,8 +1,8 @@
 /**
- * The bounds that whoever runs a kernel may choose, each by itself; what `limits.ts` says holds for the others. SPEC: N9, K56.
+ * The configurable limits of a kernel; defaults are in `limits.ts`. SPEC: N9, K56.
  *
- * Not here: bounds of what is stored or sent (how deep a document is, how long a topic, 1 MiB for a message), which every process on a store
- * and every client has to share; and paces (how often something is looked at, how much is done in one go), of which none makes anything fail.
+ * Not here: limits of stored or sent data (depth, topic length, 1 MiB per message), which all processes and clients
+ * share; and intervals and batch sizes, which cause no failure.
  */
 import { type ConnectionLimits, connectionLimits } from "../adapters/connection-limits.ts";
 import type { UnixSocketOptions } from "../adapters/unix-socket.ts";
@@ -15,33 +15,33 @@ import { unknownOption } from "../message/near-word.ts";
 import { given } from "./given.ts";
 
 export interface KernelLimits extends Partial<ConnectionLimits> {
-  /** Clients of the socket; the next one is told so and closed. */
+  /** Clients of the socket; the next one gets an error and is closed. */
   readonly connectionsMax?: number;
-  /** Bytes of output that all clients together may leave unread; beyond, the connection with the most is dropped. */
+  /** Bytes of unread output of all clients together; beyond, the connection with the most is dropped. */
   readonly unreadOutputAllBytesMax?: number;
-  /** Messages that wait in one mailbox; the next one is refused. */
+  /** Messages waiting in one mailbox; the next one is refused. */
   readonly mailboxMax?: number;
-  /** Messages that wait to be routed, in each of the two lanes; the next one is refused. */
+  /** Messages waiting to be routed, in each of the two lanes; the next one is refused. */
   readonly laneMax?: number;
-  /** Microtasks of the loop at the end of one turn; the rest is carried to the next. */
+  /** Microtasks of the loop at the end of one turn; the rest is left to the next. */
   readonly microtasksMax?: number;
-  /** How far ahead a timer may be set. */
+  /** The longest delay of a timer. */
   readonly timerDelayMsMax?: number;
-  /** Timers of one client that wait; the next one is refused. */
+  /** Waiting timers of one client; the next one is refused. */
   readonly timersPerClientMax?: number;
-  /** Handlers of one subscription to events that run at once. */
+  /** Handlers of one event subscription that run at once. */
   readonly concurrency?: number;
-  /** A handler of events that runs longer has failed, unless its subscription says otherwise; so has a task of an extension's schedule. */
+  /** Time limit of event handlers, unless the subscription has its own, and of tasks of an extension's schedule. */
   readonly handlerTimeoutMs?: number;
-  /** An answer of the agent that takes longer has failed. */
+  /** Time limit of an agent's answer. */
   readonly agentInvokeMs?: number;
-  /** Questions that wait for the agent; the next one is refused. */
+  /** Questions waiting for the agent; the next one is refused. */
   readonly agentWaitingMax?: number;
-  /** Documents of the kernel's space that are kept in memory; beyond, those that nobody observes are dropped. */
+  /** Documents of the kernel's space in memory; beyond, unobserved ones are dropped. */
   readonly residentDocumentsMax?: number;
 }
 
-/** The limits by whose they are; what was not chosen is left out. */
+/** The limits by component, without undefined ones. */
 export interface LimitsByPart {
   readonly socket: Pick<UnixSocketOptions, "connectionsMax" | "unreadOutputAllBytesMax" | "limits">;
   readonly loop: Pick<EventLoopOptions, "mailboxMax" | "laneMax" | "microtasksMax">;
@@ -70,7 +70,7 @@ const KNOWN: Readonly<Record<keyof KernelLimits, true>> = {
   ...{ residentDocumentsMax: true, agentInvokeMs: true, agentWaitingMax: true },
 };
 
-/** Throws for a limit that is not known or not valid, before anything is opened. */
+/** Throws for an unknown or invalid limit before any part is opened. */
 export function limitsByPart(limits: KernelLimits = {}): LimitsByPart {
   const problem = unknownOption(limits, KNOWN);
   if (problem !== undefined) throw new RangeError(`limits: ${problem}`);

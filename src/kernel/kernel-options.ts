@@ -1,4 +1,6 @@
-/** What a kernel is opened with, what its capabilities are built from, and what it says of itself. */
+/**
+ * The options of a kernel, the parts for its capabilities, and its health.
+ */
 import type { App } from "../app/app.ts";
 import type { EventBus } from "../bus/event-bus.ts";
 import type { RetentionPolicy } from "../bus/retention.ts";
@@ -17,7 +19,7 @@ import type { Store } from "../store/store.ts";
 import type { WorkHealth } from "../work/work-board.ts";
 import type { KernelLimits } from "./kernel-limits.ts";
 
-/** What capabilities may be built from. */
+/** The parts from which capabilities are built. */
 export interface KernelParts {
   readonly host: Host;
   readonly store: Store;
@@ -26,65 +28,72 @@ export interface KernelParts {
 }
 
 export interface KernelOptions {
-  /** Time and chance; those of the process unless given. */
+  /** Clock and randomness; defaults to those of the process. */
   readonly host?: Host;
-  /** Opened by the caller, who may want another backend; closed by the kernel. */
+  /** Opened by the caller; closed by the kernel. */
   readonly store: Store;
   /** Apps that it runs, each in a space of its own name. */
   readonly apps?: readonly App[];
   readonly capabilities?:
     | Readonly<Record<string, Capability>>
     | ((parts: KernelParts) => Readonly<Record<string, Capability>>);
-  /** A folder of extensions, or each by itself. */
+  /** A folder of extensions, or single ones. */
   readonly extensions?: ExtensionSources;
-  /** Whose agent answers where several extensions offer one; the first one's unless given. */
+  /** The extension whose agent answers if several have one; default: the first. */
   readonly agent?: string;
-  /** Where extensions keep files of their own; `.millrace/extensions`, or below `MILLRACE_DIR`, unless given. */
+  /** Folder for files of extensions; default: `.millrace/extensions`, or below `MILLRACE_DIR`. */
   readonly extensionData?: string;
-  /** What extensions say; warnings and errors go to the error output unless given. */
+  /** Log output of extensions; default: warnings and errors on stderr. */
   readonly log?: Log;
-  /** Patterns whose pieces are taken up again at boot; those of others are left as they are, and named by `health`. */
+  /** Patterns whose pieces are resumed at boot; other pieces stay unchanged and are named by `health`. */
   readonly patterns?: readonly Pattern[];
   /**
-   * Keeps what is computed over a restart; without it, values are computed again when somebody looks. Names the app's code: a computation
-   * is taken up again if its function and this version are the same, so change it with whatever the functions call.
+   * Keeps computed values over a restart; without it, values are computed again when they are read. Names the app's
+   * code: a computed value is reused if its function and this version are the same, so change it with code that the
+   * functions call.
    */
   readonly version?: string;
-  /** Where to listen; no socket unless given. */
+  /** The socket's path; default: no socket. */
   readonly socketPath?: string;
   /**
-   * What clients of the socket may know, by the names of labels; without one, everything. They reach `Memory.*`, which then answers
-   * what lies within, and capabilities that have a clearance within it themselves; the rest is refused with 403.
+   * The clearance of socket clients, as names of labels; default: unlimited. They reach `Memory.*`, which then answers
+   * within it, and capabilities with a clearance within it; other requests are refused with 403.
    */
   readonly clearance?: readonly string[];
-  /** What clients, mailboxes, handlers and documents may cost; each by itself, and what `limits.ts` says unless given. */
+  /** Limits of clients, mailboxes, handlers and documents; defaults are in `limits.ts`. */
   readonly limits?: KernelLimits;
-  /** Which handled events are removed from the journal; those of more than 30 days ago unless `maxAgeMs` is given. Dead letters stay. */
+  /** Retention of handled events; default: 30 days. Dead letters stay. */
   readonly retention?: RetentionPolicy;
-  /** After this long a client's request is answered with 504. */
+  /** Timeout of a client's request, answered with 504. */
   readonly requestTimeoutMs?: number;
   /**
-   * For how long the handling of a message or send is remembered, from when that was made; 30 days unless given. A message that is older than
-   * `keepMs` and comes again is refused as too old, and so is one that comes for the first time.
+   * How long receipts are kept, counted from the creation of the message; default: 30 days. An older message is refused
+   * as too old, also if it comes for the first time.
    */
   readonly receipts?: ReceiptPolicy;
-  /** How long this process holds an event without a sign of life; another takes it over within two leases. Default 30 s. */
+  /** How long this process holds an event without a renewal; another takes it over within two leases. Default 30 s. */
   readonly leaseMs?: number;
-  /** No other process has the store open: what a dead one was running by a schedule is run again at once, not when its lease is over. */
+  /**
+   * No other process has the store open: slots of a dead process's schedules are run again at once, not after its
+   * lease.
+   */
   readonly alone?: boolean;
-  /** Hears what the kernel says of itself (`Sys.*`), of every message that is routed too. */
+  /** Receives the kernel's observations (`Sys.*`), including one per routed message. */
   readonly observe?: Observer;
-  /** Hears of what has failed, which costs ordinary work nothing. Unless one of the two is given, that goes to the error output. */
+  /** Receives only faults, at no cost for ordinary work. Without both observers, faults go to stderr. */
   readonly observeFaults?: Observer;
-  /** Keeps what recent commits changed and which nodes ran because of them, for `millrace trace`. Off unless asked for. */
+  /** Keeps the changes of recent commits and the runs that they caused, for `millrace trace`. Default: off. */
   readonly trace?: boolean;
   /** Name of the kernel's own space. */
   readonly space?: string;
-  /** Gives up the boot: what was opened is closed again, and `open` rejects with the signal's reason. After the boot it means nothing. */
+  /**
+   * Aborts the boot: opened parts are closed again, and `open` rejects with the signal's reason. No effect after the
+   * boot.
+   */
   readonly signal?: AbortSignal;
 }
 
-/** Throws for an option that is not known. */
+/** Throws for an unknown option. */
 export function requireKernelOptions(options: KernelOptions): void {
   const problem = unknownOption(options, KNOWN);
   if (problem !== undefined) throw new TypeError(`Kernel.open: ${problem}`);
@@ -107,11 +116,11 @@ const KNOWN: Readonly<Record<keyof KernelOptions, true>> = {
 };
 
 export interface KernelHealth {
-  /** Which store it is on, and why that has stopped, if it has. */
+  /** The store's backend, and why it has stopped, if it has. */
   readonly store: { readonly backend: string; readonly trouble?: string };
   /** `degraded` while a handler is stuck (`work.stuck`). */
   readonly state: "running" | "degraded" | "stopping" | "stopped";
-  /** Asynchronous handlers that run. */
+  /** Running asynchronous handlers. */
   readonly work: WorkHealth;
   readonly quiescent: boolean;
   readonly recovered: number;
@@ -120,10 +129,10 @@ export interface KernelHealth {
   readonly actors: Readonly<Record<string, string>>;
   readonly connections: number;
   readonly extensions: readonly ExtensionStatus[];
-  /** Pieces that run, and those that could not be taken up again. */
+  /** Running pieces, and those that could not be resumed. */
   readonly pieces: number;
   readonly piecesLeft: Resumed["left"];
-  /** Computations and effects, and how many of them somebody looks at. */
+  /** Computed values and effects, and how many of them are observed. */
   readonly nodes: number;
   readonly liveNodes: number;
 }

@@ -1,11 +1,11 @@
 /**
- * The kernel: store, space, bus, loop, extensions and adapters put together, and nothing else. Boot and shutdown are lists of steps;
- * what a step has opened is closed in the opposite order, whether the boot went through or failed half-way.
+ * The kernel: composes store, space, bus, loop, extensions and adapters. Boot and shutdown are lists of steps; opened
+ * parts are closed in the opposite order, also after a failed boot.
  *
  *     open store -> recover -> replica and scheduler -> routing table, actors, subscriptions -> extensions are initialized and wired
  *       -> dispatch -> extensions start -> socket -> ready
  *
- * SPEC: K20-K29. It handles nothing itself: what a kernel can do is what its capabilities do.
+ * SPEC: K20-K29. All functions of a kernel are in its capabilities.
  */
 
 import { dirname, join } from "node:path";
@@ -33,14 +33,17 @@ import { shutdown, syscall } from "../loop/syscall.ts";
 import { timerCapability } from "../loop/timer.ts";
 import { whenItStands } from "../message/dropped.ts";
 import type { Message } from "../message/envelope.ts";
+import { type ErrorData, failureFrom } from "../message/error-data.ts";
 import type { Json } from "../message/json.ts";
 import type { Lineage } from "../message/lineage.ts";
 import { labelOf } from "../store/label.ts";
 import type { Store } from "../store/store.ts";
+import type { Requester } from "../work/outbox.ts";
 import { WorkBoard } from "../work/work-board.ts";
 import { Apps } from "./apps.ts";
 import { commandBus, commandsOver, journalOver } from "./bus-journal.ts";
 import { dataDirectory } from "./data-directory.ts";
+import { eraseCapability } from "./erase-capability.ts";
 import { failuresNoted } from "./failed-commands.ts";
 import { faultsToStderr } from "./fault-lines.ts";
 import { Faults } from "./faults.ts";
@@ -64,7 +67,7 @@ export class Kernel implements AsyncDisposable {
   #store!: Store;
   #space!: Space;
   #bus!: EventBus;
-  /** Delivers the commands that the journal keeps. */
+  /** Delivers the kept commands of the journal. */
   #commands!: EventBus;
   #loop!: EventLoop;
   #socket: UnixSocket | undefined;
@@ -88,7 +91,7 @@ export class Kernel implements AsyncDisposable {
       await kernel.#boot(options);
       return kernel;
     } catch (error) {
-      // Why the boot failed matters more than what its unwinding met.
+      // The error of the boot matters more than errors of the unwinding.
       await kernel.#unwind(new Grace(kernel.#host, 0)).catch((unwinding: AggregateError) => {
         throw new AggregateError([error, ...unwinding.errors], "the kernel did not start, and did not close cleanly");
       });
@@ -168,9 +171,11 @@ export class Kernel implements AsyncDisposable {
     });
     this.#opened.note("loop", (graceMs) => this.#stopLoop(graceMs));
     faults.tellTo(this.#loop);
+    this.#bus.requester = this.#requester;
+    this.#space.requester = this.#requester;
     this.#opened.note("bus", (graceMs) => this.#bus.stop({ graceMs }));
     this.#opened.note("commands", (graceMs) => this.#commands.stop({ graceMs }));
-    // They end before the bus does: what they emit on their way out is journaled.
+    // Extensions end before the bus, so that their last events are journaled.
     this.#opened.note("extensions", async (graceMs) => extensions?.stop(graceMs));
     const request = (message: Message) => this.#loop.request(message);
     this.#apps.subscribe({ bus: this.#bus, topicOf: this.#topicOf, request });
@@ -221,10 +226,10 @@ export class Kernel implements AsyncDisposable {
     return this.#extensions;
   }
 
-  /** Capabilities know events by their type; where a manifest declares a topic of that type, the journal has it under that. */
+  /** Maps an event type to the topic that a manifest declares for it. */
   readonly #topicOf = (type: string): string => this.#extensions?.topics.topicOf(type) ?? type;
 
-  /** What actors get from the kernel besides their name and host. */
+  /** Adds the kernel's parts to the spawn context of actors. */
   #wired(
     capabilities: Readonly<Record<string, Capability>>,
     observe: BusObserver,
@@ -253,6 +258,15 @@ export class Kernel implements AsyncDisposable {
     return timerCapability({ store: this.#store, replica: this.#space.replica(this.#space.name), ...limits });
   }
 
+  /** Asks for handlers of the bus and of streams. */
+  readonly #requester: Requester = {
+    ask: async (request) => {
+      const answer = await this.#loop.request(request);
+      if (answer.kind === "reply") return answer.data;
+      throw failureFrom(answer.data as ErrorData);
+    },
+  };
+
   #journal(): EventJournal {
     return journalOver({ bus: this.#bus, topicOf: this.#topicOf });
   }
@@ -264,7 +278,7 @@ export class Kernel implements AsyncDisposable {
         table: this.#loop.table,
         descriptions: new Map([...this.#loop.actors].map(([name, { capability }]) => [name, capability.description])),
       })),
-      // After the answer has been routed and written. `closed()` tells how it ended.
+      // After the answer has been routed and written. `closed()` reports the end.
       shutdown: shutdown(() => this.#shutDown()),
       inspector: inspectCapability({
         ...{ bus: this.#bus, store: this.#store, space: this.#space, runs: this.#runs, topicOf: this.#topicOf },
@@ -276,6 +290,7 @@ export class Kernel implements AsyncDisposable {
         extensions: () => this.#extensions,
         loop: () => this.#loop,
       }),
+      eraser: eraseCapability({ host: this.#host, store: this.#store }),
       journal: journalCapability(this.#bus, this.#topicOf),
       memory: memoryCapability(this.#space, clearance),
     };
@@ -304,7 +319,7 @@ export class Kernel implements AsyncDisposable {
     return this.#socket?.path;
   }
 
-  /** Sends a whole message and gives its answer, whatever it is. */
+  /** Sends a whole message and returns its answer. */
   request(message: Message): Promise<Message> {
     return this.#loop.request(message);
   }
@@ -320,18 +335,18 @@ export class Kernel implements AsyncDisposable {
     return this.#bus.publish(this.#topicOf(topic), source, payload, publishing);
   }
 
-  /** Handles events in this process, at least once each. Call what is returned to end it. */
+  /** Handles events in this process, at least once each. Call the result to unsubscribe. */
   subscribe(topic: string, handler: Handler, options: SubscribeOptions): () => void {
     this.#bus.subscribe(topic, handler, options);
     return () => void this.#bus.unsubscribe(topic, options.subscriberId);
   }
 
-  /** Starts an extension in ERROR again, from its files as they are now, and those that failed because they depend on it. */
+  /** Restarts an extension in ERROR from its current files, with those that failed because of it. */
   async restartExtension(id: string): Promise<readonly ExtensionStatus[]> {
     return (await this.#extensions?.restart(id)) ?? [];
   }
 
-  /** Sends a command and gives the data of its reply; an error answer is thrown as `Failure`. */
+  /** Sends a command and returns the data of its reply; an error answer is thrown as `Failure`. */
   command(type: string, data: Json, lineage?: Lineage): Promise<Json> {
     return whenItStands(this.#space.scheduler.standing(), () => this.#loop.command(type, data, lineage));
   }
@@ -349,7 +364,7 @@ export class Kernel implements AsyncDisposable {
     const subscriptions = this.#bus.subscriptions().filter(({ subscriberId }) => subscriberId !== SYSTEM_SUBSCRIBER);
     return {
       store: storeHealth(this.#store),
-      // While the kernel boots only its own capabilities can ask, and those run.
+      // During the boot only the kernel's own capabilities can ask, and they run.
       state: state !== "booting" && state !== "running" ? state : work.stuck > 0 ? "degraded" : "running",
       work,
       quiescent: this.quiescent,
@@ -366,7 +381,9 @@ export class Kernel implements AsyncDisposable {
     };
   }
 
-  /** Nothing is under way: no message, event, computation or send, no work of an extension, no answer that a client has not taken. */
+  /**
+   * Whether no message, event, computation, send or extension work is in progress and clients have read all answers.
+   */
   get quiescent(): boolean {
     return !this.#isBusy && this.#space.scheduler.isIdle && (this.#socket?.isIdle ?? true);
   }
@@ -381,7 +398,7 @@ export class Kernel implements AsyncDisposable {
     );
   }
 
-  /** Resolves when nothing is left to do: lanes, mailboxes, events, work of extensions, computations and commits. */
+  /** Resolves when lanes, mailboxes, events, work of extensions, computations and commits are finished. */
   async idle(): Promise<void> {
     do {
       await this.#loop.drained();
@@ -393,27 +410,27 @@ export class Kernel implements AsyncDisposable {
 
   // The end --------------------------------------------------------------------------------------------------------------------
 
-  /** Stops in good order: no new requests, work under way finishes within the grace, then everything closes. Idempotent. */
+  /** Graceful stop: no new requests, running work finishes within the grace, then all parts close. Idempotent. */
   close({ graceMs = DRAIN_MS }: { graceMs?: number } = {}): Promise<void> {
     this.#closing ??=
       this.#life.state === "booting" ? this.#closeWhileBooting() : this.#close(new Grace(this.#host, graceMs));
     return this.#closing;
   }
 
-  /** For a request: a boot gives up at once, a kernel that runs ends when the answer is on its way. */
+  /** For a request: a boot is aborted at once, a running kernel closes after the answer is sent. */
   #shutDown(): void {
     const close = () => void this.close().catch(() => undefined);
     if (this.#life.state === "booting") close();
     else this.#host.task(close);
   }
 
-  /** The boot gives up at its next step, and closes what it has opened. */
+  /** The boot ends at its next step and closes the opened parts. */
   #closeWhileBooting(): Promise<void> {
     this.#life.giveUp(new KernelClosedError("the kernel was asked to close while it booted; open it again"));
     return this.#life.end();
   }
 
-  /** Resolves when the kernel has closed, whoever asked for it; rejects if it did not close cleanly. */
+  /** Resolves when the kernel has closed; rejects if it did not close cleanly. */
   async closed(): Promise<void> {
     await this.#life.end();
     await this.#closing;
@@ -422,7 +439,7 @@ export class Kernel implements AsyncDisposable {
   async #close(grace: Grace): Promise<void> {
     this.#life.stops();
     this.#socket?.quiet();
-    // What waits in the journal is left to the next kernel: handlers that begin now could not keep what they send.
+    // Pending events are left to the next kernel: new handlers could not journal their messages.
     this.#bus.pause();
     try {
       await grace.outlasts(this.#loop.drained());

@@ -1,6 +1,6 @@
 /**
- * The message whose handling last wrote to a place: its commit left a receipt, whose name has the id of the message. Read from the
- * change feed, newest first, so that it works on the file of a stopped kernel too. SPEC: K73.
+ * Finds the message whose handling last wrote to a place: its commit has a receipt with the message id in its name.
+ * Reads the change feed, newest first, so it works on a stopped kernel's file too. SPEC: K73.
  */
 
 import { FEED_PAGE_COMMITS } from "../limits.ts";
@@ -13,11 +13,11 @@ import { concerns } from "./run-log.ts";
 export interface Writer {
   /** The sequence of the commit. */
   readonly sequence: number;
-  /** Undefined where plain code wrote it, outside of any handler that leaves receipts. */
+  /** Undefined if plain code wrote it, outside of a transactional handler. */
   readonly invocation?: Invocation;
 }
 
-/** Undefined where the place was not written, or so long ago that the change feed does not reach back to it. */
+/** Undefined if the place was not written, or the change feed does not reach back. */
 export async function lastWriter(
   store: KernelStore,
   address: string,

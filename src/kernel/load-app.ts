@@ -1,7 +1,8 @@
 /**
- * The module that a kernel is started with. It exports apps (`app(name, …)`): as its default, a list of them, or by name. Its default export
- * may also be capabilities, or a function that makes them. SPEC: A32. It may export more: `extensions`, the folder of its extensions as a path from the module; `patterns`, whose pieces are taken up again; `version`,
- * with which what it computes is kept over a restart; and `clearance`, what clients of its socket may know.
+ * Loads the module that a kernel is started with. It exports apps (`app(name, …)`) as its default, in a list, or by
+ * name. Its default export may also be capabilities, or a function that returns them. SPEC: A32. Further exports:
+ * `extensions` (folder, relative to the module), `patterns` (pieces to resume), `version` (keeps computed values over a
+ * restart) and `clearance` (of socket clients).
  */
 
 import { existsSync, statSync } from "node:fs";
@@ -28,9 +29,10 @@ export class AppError extends MillraceError<"APP_INVALID"> {
   }
 }
 
-/** Of modules that an app may mean without saying so. */
+/** File extensions of an app's module. */
 const EXTENSIONS = ["ts", "mts", "js", "mjs", "cjs"];
 const EXAMPLE = 'export default app("shop", ({ cell }) => ({ commands: { … } }))';
+const FACTORY_EXAMPLE = "export default (parts) => ({ name: capability({ ... }) })";
 
 type Made = Exclude<LoadedApp["capabilities"], Factory>;
 type Factory = Extract<LoadedApp["capabilities"], (parts: never) => unknown>;
@@ -86,11 +88,11 @@ function nameOf(file: string): string {
   return basename(file, extname(file));
 }
 
-/** What the app's function makes, now or later; `return` is easily forgotten. */
+/** Checks the result of the app's function: `return` is easily forgotten. */
 function made(path: string, factory: Factory): Factory {
   const checked = (capabilities: unknown): Made => {
     if (typeof capabilities === "object" && capabilities !== null) return capabilities as Made;
-    throw new AppError(`the function that ${path} exports returns no capabilities; write: ${EXAMPLE}`);
+    throw new AppError(`the function that ${path} exports returns no capabilities; write: ${FACTORY_EXAMPLE}`);
   };
   return (parts) => {
     const given: unknown = factory(parts);
@@ -98,7 +100,7 @@ function made(path: string, factory: Factory): Factory {
   };
 }
 
-/** What the engine says of a text that is no module does not name the file; its stack begins with the place, where it knows it. */
+/** The engine's error for invalid syntax does not name the file; its stack begins with the place, if known. */
 async function importModule(path: string, file: string): Promise<Readonly<Record<string, unknown>>> {
   try {
     return await import(pathToFileURL(file).href);
@@ -117,12 +119,12 @@ async function importModule(path: string, file: string): Promise<Readonly<Record
   }
 }
 
-/** A module that is missing may be a slip in a path, which the engine's own words tell. */
+/** A missing module may also be a wrong path, which the engine's message shows. */
 function isPackageMissing(error: unknown): error is Error {
   return error instanceof Error && error.message.startsWith("Cannot find package ");
 }
 
-/** The file beside one that is missing whose name differs by its extension alone. */
+/** A file beside the missing one that differs only in its extension. */
 function meantFile(error: unknown): string | undefined {
   const { code, url } = (error ?? {}) as { code?: unknown; url?: unknown };
   if (code !== "ERR_MODULE_NOT_FOUND" || typeof url !== "string" || !url.startsWith("file:")) return undefined;
@@ -132,7 +134,7 @@ function meantFile(error: unknown): string | undefined {
   return found && basename(found);
 }
 
-/** Whether an export is there; one that is there and cannot be it is refused with an example. */
+/** Whether an export exists; an invalid one is refused with an example. */
 function isGiven<T>(
   path: string,
   name: string,

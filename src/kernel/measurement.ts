@@ -1,7 +1,6 @@
 /**
- * A short measurement of a kernel on a store, for `millrace bench`: how many events per second are published durably, how many are
- * delivered and settled, how many transactional commands are answered, and how long one takes alone. Measures what users do, through
- * the same doors; compares nothing.
+ * A short measurement of a kernel for `millrace bench`: events published durably per second, events delivered and
+ * settled, transactional commands answered, and the latency of a single command. Uses the public API.
  */
 import type { Host } from "../host/host.ts";
 import { capability } from "../loop/define-capability.ts";
@@ -9,7 +8,7 @@ import { transactional } from "../loop/transactional.ts";
 import type { Store } from "../store/store.ts";
 import { Kernel } from "./kernel.ts";
 
-/** Callers at the same time: enough for the disk's flushes to be shared. */
+/** Concurrent callers: enough to share the disk's flushes. */
 const CALLERS = 64;
 
 export interface Measurement {
@@ -78,7 +77,7 @@ export async function measureKernel({ host, store, seconds, progress }: Measurem
   };
 }
 
-/** Several callers that each do it again and again until the time is up; resolves with how often it was done. */
+/** Several callers that repeat the work until the time is up; resolves with the number of calls. */
 async function repeat(
   host: Host,
   forMs: number,

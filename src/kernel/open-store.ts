@@ -1,12 +1,12 @@
 /**
- * Opens the kernel's own store: the SQLite file of a data directory, under the default durability unless told.
+ * Opens the kernel's store: the SQLite file of a data directory.
  */
 import type { Host } from "../host/host.ts";
 import { openSqliteStore } from "../store/sqlite/index.ts";
 import { type Store, StoreError } from "../store/store.ts";
 import { given } from "./given.ts";
 
-/** What an acknowledged write survives; `docs/decisions/0002-the-store.md`. */
+/** The default durability; `docs/decisions/0002-the-store.md`. */
 export const DURABILITY = "power";
 export type Durability = "power" | "process";
 
@@ -24,12 +24,12 @@ export function openStore(host: Host, path: string, choices: StoreChoices = {}):
   return openSqliteStore({ path, host, durability, tuning: given({ payloadBytesMax }) });
 }
 
-/** Looks at a file without changing it, also while a kernel has it open. */
+/** Opens a file read-only, also while a kernel has it open. */
 export function openStoreForReading(host: Host, path: string): Promise<KernelStore> {
   return openSqliteStore({ path, host, durability: DURABILITY, readOnly: true });
 }
 
-/** Throws where what was given for a store is none: the `await` before what opens one is easily forgotten. */
+/** Throws if the given value is not a store: the `await` of an opening call is easily forgotten. */
 export function requireStore(store: Store): void {
   const { then, recover, close } = (store ?? {}) as Partial<Store> & { then?: unknown };
   if (typeof then === "function")

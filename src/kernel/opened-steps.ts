@@ -1,4 +1,6 @@
-/** What a boot has opened so far. It is closed in the opposite order, whether the boot went through or failed half-way. SPEC: K23. */
+/**
+ * The parts opened by a boot, closed in the opposite order, also after a failed boot. SPEC: K23.
+ */
 import type { Grace } from "../host/grace.ts";
 import { LAST_ANSWERS_MS } from "../limits.ts";
 
@@ -14,7 +16,7 @@ export class OpenedSteps {
     this.#steps.push({ name, close });
   }
 
-  /** Each gets what is left of the grace, and a moment if something else has used it up. One that fails keeps no other open. */
+  /** Each part gets the rest of the grace, and at least a moment. A failure does not keep other parts open. */
   async close(grace: Grace): Promise<void> {
     const leastMs = Math.min(grace.ms, LAST_ANSWERS_MS);
     const failed: { readonly name: string; readonly error: unknown }[] = [];

@@ -27,7 +27,7 @@ export interface OperatorParts {
   readonly loop: () => EventLoop;
 }
 
-/** The operator, as the client says; the socket belongs to one user. */
+/** The operator's name as sent by the client; the socket belongs to one user. */
 interface ByOperator {
   readonly by?: string;
 }
@@ -47,7 +47,7 @@ interface Bounds extends ByOperator {
   readonly keepSettled?: number;
 }
 
-/** The same audit rows for a verb that changes the store of a stopped kernel itself. */
+/** Audit rows for a verb that changes the store of a stopped kernel. */
 export const recordOperatorAction = recordAction;
 
 export function operatorCapability({ host, bus, store, extensions, loop }: OperatorParts): Capability {

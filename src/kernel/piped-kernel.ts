@@ -1,4 +1,6 @@
-/** A kernel that is spoken to through pipes, by the process that started it. SPEC: K82. */
+/**
+ * A kernel on standard input and output of its parent process. SPEC: K82.
+ */
 import type { Readable, Writable } from "node:stream";
 import { Stdio } from "../adapters/stdio.ts";
 import type { Host } from "../host/host.ts";
@@ -9,7 +11,10 @@ export interface Pipes {
   readonly output: Writable;
 }
 
-/** Takes NDJSON from the input and answers on the output. When the input has ended and every answer is out, the kernel closes. */
+/**
+ * Reads NDJSON from the input and answers on the output. The kernel closes when the input has ended and all answers are
+ * written.
+ */
 export async function servePipes(host: Host, kernel: Kernel, pipes: Pipes): Promise<void> {
   await new Stdio({ host, loop: kernel.loop, ...pipes }).ended;
   // `closed()` rejects if the kernel does not close cleanly.

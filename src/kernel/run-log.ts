@@ -1,9 +1,9 @@
 /**
- * What recent commits changed and which nodes ran because of it, for `millrace trace`. Kept in memory, bounded, and only where
- * somebody asked for it (`KernelOptions.trace`): a commit then costs one entry here, and a run one in the scheduler's trace.
+ * The changes of recent commits and the nodes that ran because of them, for `millrace trace`. In memory, bounded, and
+ * only with `KernelOptions.trace`: then a commit costs one entry here, and a run one in the scheduler's trace.
  *
- * A run belongs to a commit when it came after it and names something that the commit changed, or the output of a run that does.
- * A run that took in several commits at once belongs to each of them. Decides nothing; a restart begins with an empty log.
+ * A run belongs to a commit if it came later and was caused by one of its changes, or by the output of such a run. A
+ * run for several commits belongs to each of them. A restart begins with an empty log.
  */
 import type { Space } from "../cells/space.ts";
 import { COMMITS_TRACED_MAX, TRACED_VALUE_BYTES_MAX } from "../limits.ts";
@@ -14,13 +14,13 @@ import type { TraceEntry } from "../scheduler/trace.ts";
 import type { Change, Notification } from "../store/change.ts";
 import type { CommitIdentity } from "../store/commit.ts";
 
-/** Characters of a value that is too long. */
+/** Characters shown of a long value. */
 const CUT_CHARACTERS = 200;
 
 export interface TracedChange {
   readonly document: string;
   readonly path: readonly string[];
-  /** Absent where there was nothing. */
+  /** Absent if there was no value. */
   readonly before?: Json;
   readonly after?: Json;
 }
@@ -39,7 +39,7 @@ export interface TracedCommit extends CommitIdentity {
 
 interface Entry {
   readonly changes: readonly Change[];
-  /** The scheduler's last entry when the commit was applied; what stands after it came later. */
+  /** The scheduler's last trace entry when the commit was applied; later entries came after it. */
   readonly after: TraceEntry | undefined;
 }
 
@@ -62,7 +62,7 @@ export class RunLog {
     for (const unsubscribe of this.#unsubscribe) unsubscribe();
   }
 
-  /** Undefined when the commit was another process's, or too long ago. */
+  /** Undefined for a commit of another process or an old one. */
   find(commit: CommitIdentity): TracedCommit | undefined {
     const entry = this.#entries.get(keyOf(commit));
     if (!entry) return undefined;
@@ -83,7 +83,7 @@ export class RunLog {
     const outputs = new Map(this.#scheduler.getGraphSnapshot().map(({ id, writes }) => [id, writes]));
     const causes: string[] = changes.map(({ scope, id, path }) => addressText(scope, id, path));
     const runs = new Map<string, TracedRun>();
-    // From -1, when the mark has been dropped from a long trace, all that is left came later.
+    // If the mark was dropped from a long trace, `indexOf` is -1, and all remaining entries came later.
     for (const { node, kind, because, detail } of trace.slice(after ? trace.indexOf(after) + 1 : 0)) {
       if (runs.has(node) || !because.some((cause) => causes.some((changed) => concerns(changed, cause)))) continue;
       runs.set(node, { node, kind, because, ...(detail === undefined ? {} : { detail }) });
@@ -97,13 +97,13 @@ function keyOf({ session, localSequence }: CommitIdentity): string {
   return `${session} ${localSequence}`;
 }
 
-/** As the scheduler writes addresses. */
+/** In the scheduler's address format. */
 function addressText(scope: string, id: string, path: readonly string[]): string {
   const document = scope === "space" ? id : `${scope}:${id}`;
   return placeText(document, path);
 }
 
-/** Whether of two addresses, as the scheduler writes them, one lies above the other or they are the same. */
+/** Whether two addresses in the scheduler's format are equal or one is above the other. */
 export function concerns(a: string, b: string): boolean {
   const [short, long] = a.length <= b.length ? [a, b] : [b, a];
   if (short === long) return true;
@@ -119,7 +119,7 @@ function traced({ scope, id, path, before, after }: Change): TracedChange {
   };
 }
 
-/** The value, or its beginning and its length. */
+/** The value, or its beginning and length. */
 export function cut(value: Json): Json {
   const text = JSON.stringify(value);
   if (text.length <= TRACED_VALUE_BYTES_MAX) return value;

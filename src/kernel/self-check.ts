@@ -1,9 +1,9 @@
 /**
- * A small piece of real work on a store, for `millrace doctor`: publish a few events, handle each, and keep the account in a
- * document. Every handling is one commit: its receipt, its entry in the account and its journal row land together, so the
- * account adds up whatever killed an earlier check, and what that left behind is finished now.
+ * A small workload on a store for `millrace doctor`: publishes a few events, handles each, and counts them in a
+ * document. Every handling is one commit with receipt, count and journal row, so the numbers agree even after a killed
+ * check, whose events are finished now.
  *
- * Handles only its own topic; other events go back as they were.
+ * It handles only its own topic; other events are released.
  */
 import type { Host } from "../host/host.ts";
 import type { Json } from "../message/json.ts";
@@ -20,12 +20,12 @@ const SOURCE = "millrace.start";
 const ACCOUNT = { scope: SHARED_SCOPE, id: "account" };
 const EVENTS_PER_START = 4;
 const LEASE_MS = 30_000;
-/** More than can be waiting: a start leaves at most its own few events behind. */
+/** More than can wait: a check leaves at most its own few events. */
 const ROWS_MAX = 1_000;
-/** Several starts at once make each other's commits stale; each time one of them gets through. */
+/** Concurrent checks make each other's commits stale; one succeeds each time. */
 const TRIES_MAX = 100;
 
-/** What the account document says: numbers since the store file was made. */
+/** The contents of the account document: numbers since the store file was created. */
 export interface Account {
   readonly starts: number;
   readonly published: number;
@@ -33,11 +33,11 @@ export interface Account {
 }
 
 export interface SelfCheck extends Account {
-  /** Events that this start published. */
+  /** Events published by this check. */
   readonly publishedNow: number;
-  /** Events of earlier starts that were cut short, handled now. */
+  /** Events of interrupted checks that were handled now. */
   readonly finishedNow: number;
-  /** Events that another process holds, or held until it was killed a moment ago. */
+  /** Events held by another process, or by one that was killed just now. */
   readonly waiting: number;
 }
 
@@ -53,7 +53,7 @@ export async function selfCheck(store: Store, host: Host): Promise<SelfCheck> {
   return { ...account, publishedNow: EVENTS_PER_START, finishedNow, waiting };
 }
 
-/** The events and the account of them, in one commit. Resolves with the number of this start. */
+/** Commits the events and their count together. Resolves with the number of this check. */
 async function publish(replica: Replica, host: Host): Promise<number> {
   let start = 0;
   await commit(replica, (transaction) => {
@@ -68,7 +68,7 @@ async function publish(replica: Replica, host: Host): Promise<number> {
   return start;
 }
 
-/** Resolves with what was handled here. */
+/** Resolves with the claims handled here. */
 async function handleAll(store: Store, replica: Replica): Promise<Claim[]> {
   await store.recover();
   const { lease } = await store.openLease(LEASE_MS);
@@ -78,12 +78,12 @@ async function handleAll(store: Store, replica: Replica): Promise<Claim[]> {
     for (const claim of ours) await handle(replica, claim);
     return ours;
   } finally {
-    // What is not ours goes back.
+    // Releases the rows of other topics.
     await store.closeLease(lease);
   }
 }
 
-/** The receipt that must not exist yet, the account, and the journal row, in one commit. */
+/** The receipt, which must be absent, the count and the journal row in one commit. */
 async function handle(replica: Replica, { row, lease, attempt }: Claim): Promise<void> {
   const receipt = { scope: SHARED_SCOPE, id: `receipt ${row.id}` };
   await commit(replica, (transaction) => {

@@ -1,12 +1,12 @@
 /**
- * How a kernel is set up, and who said so: by code (an option, a word on the command line), by an environment variable, by
- * `millrace.config.yaml` (or `.yml`, `.json`, `.ts`, `.js`, `.mjs`) in the working directory, or by nobody. Who comes first in this list
- * wins, for each setting by itself; everything that is wrong, wherever it stands, is told together. SPEC: K28.
+ * The settings of a kernel with their origin: code (an option, an argument), an environment variable,
+ * `millrace.config.yaml` (or `.yml`, `.json`, `.ts`, `.js`, `.mjs`) in the working directory, or the default, in this
+ * order, per setting. All problems are reported together. SPEC: K28.
  *
  *     const settings = await readSettings({ environment: process.env, folder: process.cwd() });
  *     settings.requestTimeoutMs   // { value: 5000, origin: "millrace.config.yaml:2:19" }
  *
- * The data directory is not set by file: every verb of the command must find it without running anybody's code.
+ * The data directory cannot be set in the file: every verb must find it without running user code.
  */
 
 import { existsSync, readFileSync } from "node:fs";
@@ -36,19 +36,19 @@ export interface Settings extends Readonly<Record<keyof KernelLimits, Setting<nu
   readonly app: Setting<string | undefined>;
   /** The folder of extensions. */
   readonly extensions: Setting<string | undefined>;
-  /** Whose agent answers. */
+  /** The extension whose agent answers. */
   readonly agent: Setting<string | undefined>;
   readonly durability: Setting<Durability>;
-  /** What clients of the socket may know: names with commas between them, or `none`. */
+  /** The clearance of socket clients: names separated by commas, or `none`. */
   readonly clearance: Setting<string | undefined>;
   readonly requestTimeoutMs: Setting<number | undefined>;
-  /** How long receipts are kept; 30 days unless set. */
+  /** How long receipts are kept; default 30 days. */
   readonly receiptsKeepMs: Setting<number | undefined>;
-  /** What of extensions' words is shown. */
+  /** Log level of extensions. */
   readonly log: Setting<LogLevel>;
-  /** How long this process holds an event without a sign of life. */
+  /** How long this process holds an event without a renewal. */
   readonly leaseMs: Setting<number | undefined>;
-  /** After how long a settled event goes from the journal, and how many stay at most. */
+  /** Age after which a settled event is removed, and the maximum number of settled events. */
   readonly retentionMaxAgeMs: Setting<number | undefined>;
   readonly retentionMaxSettled: Setting<number | undefined>;
   /** Bytes of one message's data in the journal. */
@@ -61,7 +61,7 @@ type Value = string | number;
 interface Definition {
   readonly variable: string;
   readonly fallback: Value | undefined;
-  /** Any text where neither is given. */
+  /** Without both, any text is valid. */
   readonly choices?: readonly string[];
   readonly range?: { readonly min: number; readonly max: number };
   readonly inFile: boolean;
@@ -111,16 +111,16 @@ const DEFINITIONS: Readonly<Record<SettingName, Definition>> = {
 };
 
 const NAMES = Object.keys(DEFINITIONS) as SettingName[];
-/** All variables of ours begin so, and none of anybody else's. */
+/** The prefix of all our variables. */
 const PREFIX = "MILLRACE_";
 const VARIABLES = [...NAMES.map((name) => DEFINITIONS[name].variable), "MILLRACE_FILE"];
-/** What `bin/millrace.mjs` tells the process that it starts; nobody else sets it. */
+/** Set by `bin/millrace.mjs` for the process that it starts. */
 const FROM_SHIM = "MILLRACE_PINNED_NODE";
 const FILES = ["yaml", "yml", "json", "ts", "js", "mjs"].map((ending) => `millrace.config.${ending}`);
 
 export interface SettingSources {
   readonly environment: Readonly<Record<string, string | undefined>>;
-  /** Where the file is looked for. */
+  /** The folder of the settings file. */
   readonly folder: string;
   readonly code?: Partial<Record<SettingName, Value | undefined>>;
 }
@@ -135,7 +135,7 @@ export class SettingsError extends MillraceError<"SETTINGS_INVALID"> {
   }
 }
 
-/** Throws one `SettingsError` with everything that is wrong. */
+/** Throws one `SettingsError` with all problems. */
 export async function readSettings({ environment, folder, code = {} }: SettingSources): Promise<Settings> {
   const problems: string[] = [];
   const fromFile = await readFile(folder, problems);
@@ -143,7 +143,7 @@ export async function readSettings({ environment, folder, code = {} }: SettingSo
     const { variable, fallback } = DEFINITIONS[name];
     const said = code[name];
     if (said !== undefined) return [name, { value: checked(name, said, "code", problems), origin: "code" }];
-    // An empty variable counts as not set, as everywhere in shells.
+    // An empty variable counts as not set, as usual in shells.
     const text = environment[variable] || undefined;
     if (text !== undefined) return [name, { value: checked(name, text, variable, problems), origin: variable }];
     return [name, fromFile.get(name) ?? { value: fallback, origin: "default" }];
@@ -158,7 +158,7 @@ export function listSettings(settings: Settings): readonly ({ readonly name: Set
   return NAMES.map((name) => ({ name, ...settings[name] }));
 }
 
-/** What to say of variables that begin as ours do and mean nothing: one that is misspelt would set nothing, and nobody would know. */
+/** Messages about unknown variables with our prefix: a misspelt one would be ignored silently. */
 export function unknownVariables(environment: SettingSources["environment"]): readonly string[] {
   const withoutPrefix = (variable: string) => variable.slice(PREFIX.length);
   const known = VARIABLES.map(withoutPrefix);
@@ -196,7 +196,7 @@ async function readFile(folder: string, problems: string[]): Promise<ReadonlyMap
   const found = new Map<SettingName, Setting>();
   for (const [key, field] of file.problems.length === 0 ? file.root.fields(known) : []) {
     const value = readValue(field, DEFINITIONS[key as SettingName]);
-    // Where a value stands in the text of a module, nobody knows.
+    // The position of a value in a module is unknown.
     found.set(key as SettingName, { value, origin: isModule ? name : `${name}:${field.line}:${field.column}` });
   }
   for (const problem of file.problems)
@@ -215,7 +215,7 @@ function readValue(field: YamlValue, { choices, range }: Definition): Value | un
   return field.wrong(`must be one of ${choices.join(", ")}, got ${show(text)}`);
 }
 
-/** What a module exports as its default, as JSON, which is YAML. */
+/** The default export of a module as JSON, which is also YAML. */
 async function moduleText(path: string): Promise<string> {
   const { default: settings }: { default?: unknown } = await import(pathToFileURL(path).href);
   return JSON.stringify(settings) ?? "";

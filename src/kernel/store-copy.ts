@@ -1,6 +1,7 @@
 /**
- * Copies of a store file: `millrace backup` and `millrace restore`. The engine writes the copy from one moment of the file (`VACUUM INTO`), while a kernel may
- * run on it; commits that are still in its log are in the copy. Every copy is verified before it gets its name. SPEC: K65-K67.
+ * Copies of a store file: `millrace backup` and `millrace restore`. The engine copies one snapshot of the file
+ * (`VACUUM INTO`), also while a kernel runs, including commits in the log. Every copy is verified before it gets its
+ * name. SPEC: K65-K67.
  */
 
 import { chmodSync, closeSync, existsSync, fsyncSync, openSync, renameSync, rmSync } from "node:fs";
@@ -22,7 +23,7 @@ export class StoreCopyError extends MillraceError<"STORE_COPY"> {
   }
 }
 
-/** A copy of a store file under a name that is not taken. */
+/** Copies a store file to a new name. */
 export async function backUp(host: Host, file: string, target: string): Promise<VerifyReport> {
   if (existsSync(target)) throw new StoreCopyError(`${target} is there already; name a new file, or remove that one`);
   if (!existsSync(dirname(target))) throw new StoreCopyError(`there is no directory ${dirname(target)}; make it first`);
@@ -42,11 +43,11 @@ export async function backUp(host: Host, file: string, target: string): Promise<
 
 export interface Restored {
   readonly report: VerifyReport;
-  /** Where the store that was there is now; undefined when there was none. */
+  /** Where the earlier store was moved; undefined if there was none. */
   readonly movedTo: string | undefined;
 }
 
-/** Puts a copy in the place of a directory's store, which is moved aside. No kernel may run there. */
+/** Replaces a directory's store by a copy; the earlier store is moved aside. No kernel may run there. */
 export async function restore(host: Host, source: string, directory: DataDirectory): Promise<Restored> {
   makeDataDirectory(directory);
   using _lock = InstanceLock.take(directory);
@@ -60,7 +61,7 @@ export async function restore(host: Host, source: string, directory: DataDirecto
   return { report, movedTo };
 }
 
-/** With its log, which belongs to it. */
+/** Together with its log. */
 function aside(host: Host, file: string): string {
   const name = `${file}.before-restore-${new Date(host.now()).toISOString().replaceAll(":", "")}`;
   for (const ending of ["-wal", "-shm", ""])
@@ -76,7 +77,7 @@ function copy(file: string, target: string): void {
     database.close();
   }
   chmodSync(target, 0o600);
-  // The copy has what the log had.
+  // The copy includes the log, so it has no open mark.
   const made = new DatabaseSync(target);
   try {
     made.exec("UPDATE store_file SET opened_by = NULL");

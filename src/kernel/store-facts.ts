@@ -1,6 +1,6 @@
 /**
- * What a store file says of itself, for `millrace doctor`: whose it is, its schema, how it is journaled, its size. Looks at the file alone,
- * also while a kernel has it open, and changes nothing.
+ * Facts about a store file for `millrace doctor`: owner, schema, journal mode, size. Reads only the file, also while a
+ * kernel has it open.
  */
 import { statSync } from "node:fs";
 import { DatabaseSync } from "node:sqlite";
@@ -12,7 +12,7 @@ export interface StoreFacts {
   readonly schema: number;
   readonly journalMode: string;
   readonly bytes: number;
-  /** Of the log beside it, which the next checkpoint copies. */
+  /** Bytes of the log that the next checkpoint copies. */
   readonly logBytes: number;
   /** Owner's and others' permission bits. */
   readonly mode: number;
@@ -21,9 +21,9 @@ export interface StoreFacts {
 /** The receipts of a store file. */
 export interface ReceiptFacts {
   readonly receipts: number;
-  /** Those among them that go when the horizon has passed them. */
+  /** Those that are removed when the horizon has passed them. */
   readonly ending: number;
-  /** Undefined while none was ever removed. */
+  /** Undefined if none was ever removed. */
   readonly horizonMs: number | undefined;
 }
 
@@ -64,14 +64,14 @@ export function storeFacts(file: string): StoreFacts {
   }
 }
 
-/** What the last day has added to a store file. */
+/** Growth of a store file in the last day. */
 export interface Growth {
   readonly rows: number;
-  /** Of their payloads. */
+  /** Bytes of their payloads. */
   readonly bytes: number;
-  /** Of requests and events that say when they were made. */
+  /** Receipts of messages with a creation time. */
   readonly receipts: number;
-  /** Failed rows, whenever they failed: they are kept. */
+  /** Failed rows of any age: they are kept. */
   readonly deadLetters: number;
 }
 

@@ -1,6 +1,6 @@
 /**
- * `millrace export --jsonl` and `millrace import`: a store as JSON lines in a file. The export gets its name when it is complete; the import leaves
- * a store only if every line could be taken. SPEC: K120-K123.
+ * `millrace export --jsonl` and `millrace import`: a store as JSON lines in a file. An export gets its name when it is
+ * complete; an import leaves a store only if every line was valid. SPEC: K120-K123.
  */
 import { closeSync, createReadStream, existsSync, fsyncSync, openSync, renameSync, rmSync, writeSync } from "node:fs";
 import { dirname } from "node:path";
@@ -24,7 +24,7 @@ export function linesOfStore(host: Host, file: string, version: string): AsyncGe
   return exportStore({ path: file, host, durability: DURABILITY }, version);
 }
 
-/** Writes the lines under a name that is not taken; resolves with their number. */
+/** Writes the lines under a new name; resolves with their number. */
 export async function writeLines(lines: AsyncIterable<string>, target: string, progress: Progress): Promise<number> {
   if (existsSync(target)) throw new StoreCopyError(`${target} is there already; name a new file, or remove that one`);
   if (!existsSync(dirname(target))) throw new StoreCopyError(`there is no directory ${dirname(target)}; make it first`);
@@ -49,7 +49,7 @@ export async function writeLines(lines: AsyncIterable<string>, target: string, p
   }
 }
 
-/** Reads an export into the store of a data directory, which has to be empty, or not there. No kernel may run there. */
+/** Reads an export into the store of a data directory, which must be empty or missing. No kernel may run there. */
 export async function importLines(
   host: Host,
   source: string,
@@ -62,7 +62,7 @@ export async function importLines(
   const path = directory.databaseFile;
   const isNew = !existsSync(path);
   try {
-    // Makes the tables of a file that is not there.
+    // Creates the tables of a missing file.
     await (await openStore(host, path)).close();
     return await importStore({ path, host, durability: DURABILITY }, linesOf(source), (number) => {
       if (number % PROGRESS_LINES === 0) progress(number);

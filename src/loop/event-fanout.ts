@@ -7,12 +7,12 @@ import { RELAYED_EVENT_HEARD_MS } from "../limits.ts";
 import type { Message } from "../message/envelope.ts";
 import { Failure, fromError, thrownText } from "../message/error-data.ts";
 import { error, reply } from "../message/lineage.ts";
+import type { Attempt } from "../work/attempt.ts";
 import { mayKnow } from "./admission.ts";
 import type { Answers } from "./answers.ts";
 import { copyMessage } from "./emission.ts";
-import type { EventJournal, WorkDelivery } from "./event-journal.ts";
+import type { EventJournal } from "./event-journal.ts";
 import type { Inbound, Origin } from "./inbound.ts";
-import { schemaProblem } from "./message-schema.ts";
 import type { Observations } from "./observation.ts";
 import { DeliveryFailed, Parcel } from "./parcel.ts";
 import type { RoutingTable } from "./routing-table.ts";
@@ -42,14 +42,11 @@ export class EventFanout {
     if (!journal) return;
     for (const [type, names] of table.subscribedTypes()) {
       for (const name of names) {
-        const { work: space, clearance, outbound } = actors.get(name)?.capability ?? {};
-        const deliver = (message: Message, delivery?: WorkDelivery) => this.#deliver(message, name, delivery);
-        if (space === undefined || outbound === undefined || journal.subscribeWork === undefined) {
+        const { work: space, clearance } = actors.get(name)?.capability ?? {};
+        const deliver = (message: Message, attempt?: Attempt) => this.#deliver(message, name, attempt);
+        if (space === undefined || journal.subscribeWork === undefined)
           journal.subscribe(type, name, async (message) => void (await deliver(message)));
-          continue;
-        }
-        const problemOf = (message: Message) => schemaProblem(outbound, message)?.text;
-        journal.subscribeWork({ type, subscriber: name, space, clearance, problemOf }, deliver);
+        else journal.subscribeWork({ type, subscriber: name, space, clearance }, deliver);
       }
     }
   }
@@ -98,7 +95,7 @@ export class EventFanout {
   // To the subscribers -----------------------------------------------------------------------------------------------------------
 
   /** Takes an event through one subscriber for the journal; rejects with the failure of its handler. */
-  #deliver(message: Message, name: string, delivery?: WorkDelivery): Promise<unknown> {
+  #deliver(message: Message, name: string, attempt?: Attempt): Promise<unknown> {
     return new Promise((resolve, reject) => {
       const over = (failure: string | undefined) => {
         const { end } = parcel;
@@ -106,7 +103,7 @@ export class EventFanout {
         else if (end === undefined || end.kind === "returned") resolve(end?.value);
         else reject(end.error);
       };
-      const parcel = new Parcel(copyMessage(message), over, delivery);
+      const parcel = new Parcel(copyMessage(message), over, attempt);
       const refusal = this.#post(message, name, parcel);
       if (refusal === undefined) this.#heard(message.metadata.id, name);
       else parcel.ended(refusal);

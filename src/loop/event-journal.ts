@@ -3,9 +3,7 @@
  * The kernel puts the bus here.
  */
 import type { Message } from "../message/envelope.ts";
-import type { WorkSpace } from "../work/attempt.ts";
-import type { Cancellable } from "../work/handler-call.ts";
-import type { Tx } from "../work/tx.ts";
+import type { Attempt, WorkSpace } from "../work/attempt.ts";
 
 export interface EventJournal {
   /** Resolves when the event is durable; it is delivered after that, through `subscribe`. */
@@ -16,7 +14,7 @@ export interface EventJournal {
    * The same for a handler whose work and delivery are one commit; `deliver` resolves with the result of the handler. Without it, the handler
    * commits its work before the delivery is settled.
    */
-  subscribeWork?(work: SubscribedWork, deliver: (message: Message, delivery: WorkDelivery) => Promise<unknown>): void;
+  subscribeWork?(work: SubscribedWork, deliver: (message: Message, attempt: Attempt) => Promise<unknown>): void;
   /** Reads the journal for clients that follow it. Without it, `Sys.Subscribe` answers 404. */
   readonly feed?: EventFeed;
 }
@@ -26,14 +24,6 @@ export interface SubscribedWork {
   readonly subscriber: string;
   readonly space: WorkSpace;
   readonly clearance: readonly string[] | undefined;
-  /** Why the subscriber may not send a message. */
-  readonly problemOf: (message: Message) => string | undefined;
-}
-
-/** One try of such a delivery. `attempt` is told when the handler is left behind. */
-export interface WorkDelivery {
-  readonly tx: Tx;
-  readonly attempt: Cancellable;
 }
 
 /** The journal by pages. It keeps no position: the reader does. */

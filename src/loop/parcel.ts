@@ -9,8 +9,8 @@
  * A parcel is over exactly once. The actor ends it; the router counts the sent messages, each by a `Sending` of its own.
  */
 import type { Message } from "../message/envelope.ts";
+import type { Attempt } from "../work/attempt.ts";
 import type { HandlerEnd } from "../work/handler-call.ts";
-import type { WorkDelivery } from "./event-journal.ts";
 
 /** A delivery did not come to its handler, or not to its end; the loop has told of it. */
 export class DeliveryFailed extends Error {
@@ -20,7 +20,7 @@ export class DeliveryFailed extends Error {
 export class Parcel {
   readonly message: Message;
   /** Of an event for a transactional handler. */
-  readonly delivery: WorkDelivery | undefined;
+  readonly attempt: Attempt | undefined;
   /** How that handler ended. */
   end: HandlerEnd | undefined;
   readonly #over: (failure: string | undefined) => void;
@@ -31,9 +31,9 @@ export class Parcel {
   #failure: string | undefined;
 
   /** `over` is called once, with the first failure if there is one. */
-  constructor(message: Message, over: (failure: string | undefined) => void, delivery?: WorkDelivery) {
+  constructor(message: Message, over: (failure: string | undefined) => void, attempt?: Attempt) {
     this.message = message;
-    this.delivery = delivery;
+    this.attempt = attempt;
     this.#over = over;
   }
 

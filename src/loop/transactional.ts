@@ -22,6 +22,7 @@ import { problemText, within } from "../message/problem.ts";
 import { admit } from "../store/admit.ts";
 import type { CommitOutcome } from "../store/commit.ts";
 import type { DocumentRef } from "../store/document.ts";
+import { isErasedResult } from "../store/erase.ts";
 import type { JournalEntry } from "../store/journal.ts";
 import { isRefusal, labelOfMessage } from "../store/label.ts";
 import { Receipt, requireAbsent } from "../store/receipt.ts";
@@ -40,7 +41,6 @@ import { Tx } from "../work/tx.ts";
 import type { MessageSchema, SpawnContext } from "./capability.ts";
 import { answerConfirmed } from "./confirmed-query.ts";
 import { type CapabilityDefinition, declared, dispatch, type RequestHandlers, timeoutOf } from "./define-capability.ts";
-import type { WorkDelivery } from "./event-journal.ts";
 import type { TypedCapability } from "./exchanges.ts";
 import { isAwaited, isRefusalCode } from "./inbound.ts";
 import { AnswerLater, type HandlerContext, type Handling, MailboxActor, type MessageHandler } from "./mailbox-actor.ts";
@@ -83,7 +83,9 @@ export function transactional<CommandsSent, CommandsIn, CommandsOut, QueriesSent
         answerConfirmed({ host, replica, run: () => context.within(() => dispatch(asked, message, context)) });
       const handle: MessageHandler = (message, context, request) =>
         message.kind === "query" ? answerQuery(message, context) : entry.handle(message, context, request);
-      return new MailboxActor(host, handle, { clearance: rest.clearance, timeoutMs: timeoutOf(rest), name, board });
+      const options = { clearance: rest.clearance, timeoutMs: timeoutOf(rest), name, board };
+      entry.actor = new MailboxActor(host, handle, options);
+      return entry.actor;
     },
   };
 }
@@ -119,13 +121,16 @@ class CommandEntry {
   readonly #outbox: Outbox;
   readonly #kind: AttemptKind;
   readonly #receipts: Receipts;
+  /** Asks other capabilities. */
+  actor: MailboxActor | undefined;
 
   constructor(spawned: SpawnContext, space: Space, definition: CapabilityDefinition<Tx>, outbound: MessageSchema) {
     this.#spawned = spawned;
     this.#replica = space.replica(space.name);
     this.#definition = definition;
     const { name: source, topicOf } = spawned;
-    this.#outbox = new Outbox({ source, topicOf, problemOf: (message) => schemaProblem(outbound, message)?.text });
+    const problemOf = (message: Message) => schemaProblem(outbound, message)?.text;
+    this.#outbox = new Outbox({ source, topicOf, problemOf, space, requester: () => this.actor });
     this.#receipts = space.receipts;
     this.#kind = space.attemptsOf(`the handler of ${spawned.name}`, definition.clearance);
   }
@@ -137,8 +142,8 @@ class CommandEntry {
     request: PendingRequest | undefined,
   ): AnswerLater | undefined | Promise<AnswerLater | undefined> {
     const { id } = message.metadata;
-    const delivery = context.parcel?.delivery;
-    if (delivery !== undefined) return this.#deliver(message, context, delivery);
+    const delivered = context.parcel?.attempt;
+    if (delivered !== undefined) return this.#deliver(message, context, delivered);
     const subscriber = this.#spawned.name;
     const invocation: Invocation =
       message.kind === "event" ? { kind: "event", id, subscriber } : { kind: "command", id };
@@ -155,17 +160,15 @@ class CommandEntry {
   }
 
   /** An event that the journal delivers: the bus commits the attempt together with the delivery. */
-  #deliver(message: Message, context: Handling, { tx, attempt }: WorkDelivery): undefined | Promise<undefined> {
+  #deliver(message: Message, context: Handling, attempt: Attempt): undefined | Promise<undefined> {
     context.attempt = attempt;
     const parcel = context.parcel as Parcel;
     const ended = (end: HandlerEnd): undefined => {
       parcel.end = end;
     };
-    const end = callHandler(this.#callWith, message, tx);
+    const end = callHandler(this.#call, message, attempt);
     return isThenable(end) ? end.then(ended) : ended(end);
   }
-
-  readonly #callWith = (message: Message, tx: Tx): unknown => tx.within(() => dispatch(this.#definition, message, tx));
 
   /** The id may have been handled before: its receipt answers, and the handler is not called. */
   async #look(command: Command): Promise<AnswerLater> {
@@ -334,6 +337,8 @@ function codeOf({ class: rejectionClass, reason }: Rejection): number {
 
 /** The answer of the first time; 409 if the id was used for another request. */
 export function answerOf(receipt: Json | undefined, message: Message): Json {
+  if (isErasedResult(receipt))
+    throw new Failure(410, `${message.metadata.id} was handled, and its answer was erased; choose another id`);
   const { request, result } = (receipt ?? {}) as Partial<ReceiptValue>;
   if (request === requestOf(message)) return result ?? null;
   throw new Failure(409, `the id ${message.metadata.id} was used before, for something else; choose another`, {

@@ -10,6 +10,7 @@ import type { Rejection } from "../store/rejection.ts";
 import type { Replica } from "../store/replica.ts";
 import { StoreError } from "../store/store.ts";
 import type { Commit } from "../store/transaction.ts";
+import type { Attempt } from "../work/attempt.ts";
 import { isThenable } from "../work/handler-call.ts";
 import { Lineage } from "../work/lineage.ts";
 import { Retries } from "../work/retries.ts";
@@ -46,10 +47,10 @@ export class Attempts {
   }
 
   /** Runs code as a part of the run or the attempt: if it throws, its own writes and launches are taken back. */
-  transactInside<T>(code: () => T): T {
+  transactInside<T>(code: (attempt: Attempt | undefined) => T): T {
     const { current, active } = this.#runner;
-    const part = () => synchronous(code);
-    if (current !== null) return this.#runner.atomically(current, part);
+    if (current !== null) return this.#runner.atomically(current, () => synchronous(() => code(undefined)));
+    const part = () => synchronous(() => code(active as Attempt));
     if (active === null) throw new Error("no run and no attempt is under way");
     const { lineage } = active;
     const { launched } = lineage;

@@ -16,6 +16,7 @@ import { refusal } from "../store/label-checks.ts";
 import type { Replica } from "../store/replica.ts";
 import type { AttemptKind, Home, Unready, Views } from "../work/attempt.ts";
 import { isThenable } from "../work/handler-call.ts";
+import { refusalOf } from "../work/refusal.ts";
 import type { WorkBoard } from "../work/work-board.ts";
 import { Closure, type ClosureParts } from "./closure.ts";
 import { type End, Handling } from "./handling.ts";
@@ -235,6 +236,8 @@ export class Dispatch {
   #ended(queue: SendQueue, handling: Handling, end: End): boolean {
     const { send, unready } = handling;
     handling.end();
+    send.bornMs = handling.bornMs;
+    const refused = end.threw ? undefined : refusalOf(end.value, handling.refusal);
     if (send.state === "over") {
       handling.abort("the send was dropped while its handler ran");
     } else if (unready !== undefined) {
@@ -244,8 +247,8 @@ export class Dispatch {
     } else if (queue.head !== send) {
       // An earlier send came back while it ran: that one goes first (I4).
       handling.abandon();
-    } else if (end.threw) {
-      this.#answers.threw(queue, handling, end.error);
+    } else if (end.threw || refused !== undefined) {
+      this.#answers.threw(queue, handling, end.threw ? end.error : refused);
     } else {
       this.#commit.seal(queue, handling, end.value);
     }

@@ -4,17 +4,12 @@
  */
 import { asyncContext } from "../host/async-context.ts";
 import type { Json } from "../message/json.ts";
-import { cloneData } from "../message/json-copy.ts";
-import { event } from "../message/lineage.ts";
-import { problemText, within } from "../message/problem.ts";
-import { topicType } from "../message/topic.ts";
 import type { Precondition } from "../store/commit.ts";
 import { requireAbsent } from "../store/receipt.ts";
 import { receiptOf } from "../store/receipt-name.ts";
 import type { Commit } from "../store/transaction.ts";
 import { Attempt, type AttemptKind, type Demand } from "../work/attempt.ts";
 import type { Send } from "./send.ts";
-import { StreamError } from "./stream-record.ts";
 
 /** How a handler ended. */
 export type End =
@@ -27,8 +22,8 @@ export class Handling extends Attempt {
   readonly isPreflight: boolean;
 
   constructor(kind: AttemptKind, send: Send, isPreflight = false) {
-    const { label, attempts: number, closure: demand } = send;
-    super(kind, { replica: send.stream.queue.replica, number, label, demand });
+    const { label, attempts: number, closure: demand, bornMs } = send;
+    super(kind, { replica: send.stream.queue.replica, number, label, demand, bornMs });
     this.send = send;
     this.isPreflight = isPreflight;
     this.holdsRest = true;
@@ -64,22 +59,6 @@ export class Handling extends Attempt {
   /** Whether its handler goes on after an await. */
   override get isAwaited(): boolean {
     return this.send.stream.queue.running === this.send;
-  }
-
-  /** Publishes an event with the commit, under an id that follows from this one's. */
-  emit(topic: string, data: Json): void {
-    this.requireOpen();
-    const mint = { id: () => this.newId(), now: () => this.kind.host.now() };
-    // Copied now: the handler may change it before the commit, and handlers here are given this very copy.
-    const copy = cloneData(data);
-    if (copy.kind === "impure")
-      throw new StreamError(
-        "STREAM_MISUSE",
-        `${topic} cannot be published: ${problemText(within("data", copy.problem))}`,
-      );
-    const message = event(mint, topicType(topic), copy.value, { causation: this.send.id });
-    const source = String(this.send.stream);
-    this.transaction.entries.push({ message, topic, source, as: { status: "pending" } });
   }
 
   /** Nothing of it happens, and the send is as if it had not been tried. */

@@ -169,7 +169,7 @@ export class Scheduler implements Disposable {
   }
 
   /** Runs synchronous code as a part of the run or the attempt that is under way: if it throws, its writes are taken back. */
-  transactInside<T>(code: () => T): T {
+  transactInside<T>(code: (attempt: Attempt | undefined) => T): T {
     return this.#components.attempts.transactInside(code);
   }
 

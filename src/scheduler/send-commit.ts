@@ -6,12 +6,12 @@
 import type { Json } from "../message/json.ts";
 import { admit } from "../store/admit.ts";
 import type { DocumentRef } from "../store/document.ts";
-import { labelEvents } from "../store/label-checks.ts";
 import { whenOver } from "../store/pending-commit.ts";
 import { NO_RESULT, Receipt } from "../store/receipt.ts";
 import { receiptOf } from "../store/receipt-name.ts";
 import type { Rejection } from "../store/rejection.ts";
 import type { Transaction } from "../store/transaction.ts";
+import { labelMessages } from "../work/outbox.ts";
 import type { Waker } from "./agenda.ts";
 import type { Handling } from "./handling.ts";
 import type { SendAnswers } from "./send-answers.ts";
@@ -89,7 +89,7 @@ export class SendCommit {
     if (origin !== undefined) transaction.preconditions.push(origin);
     transaction.leave(receipt);
     labelReceipt(handling, transaction, receipt);
-    if (handling.label.length > 0) labelEvents(handling.label, transaction.entries);
+    labelMessages(handling.label, transaction);
     lineage.label = handling.label;
     queue.remove(send);
     send.state = "committing";

@@ -111,6 +111,8 @@ export class Send implements Sent {
   /** What its handler reads, demanded while it waits and while it runs. */
   closure: Demand | undefined;
   attempts = 0;
+  /** The time that ids of its messages carry, once its handler has sent one. */
+  bornMs: number | undefined;
   /** Made by the first rejection of its commit. */
   retries: Retries | undefined;
   /** Documents that its handler reads and that were not here: held until it is over, or one might go when the next one comes. */

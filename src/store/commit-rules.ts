@@ -49,6 +49,8 @@ export interface CommitFacts {
   head(ref: DocumentRef): DocumentHead | undefined;
   /** The paths that other sessions wrote after the sequence; undefined if the change log no longer reaches back. */
   writtenSince(ref: DocumentRef, sequence: number, exceptSession: string): Iterable<Path> | undefined;
+  /** The change log has every commit after this sequence. */
+  readonly feedStart: number;
   /** Whether a commit after the sequence created or removed a document of the claimed set; undefined if unknown. */
   membersChanged(claim: MembershipClaim): boolean | undefined;
   /** The first document that the commit would make larger than `DOCUMENT_BYTES_MAX`. */
@@ -200,7 +202,10 @@ function reads(request: CommitRequest, facts: CommitFacts): Rejection | undefine
     // Reads of one document are adjacent, so its head is looked up once.
     if (of === undefined || of.id !== read.id || of.scope !== read.scope) {
       of = read;
-      head = facts.head(read)?.sequence ?? 0;
+      const document = facts.head(read);
+      // It may have been there when it was read: an erasure leaves no head, and no commits in the log.
+      if (document === undefined && read.sequence !== NOT_HERE && read.sequence < facts.feedStart) return moved(read);
+      head = document?.sequence ?? 0;
     }
     if (head > Math.max(read.sequence, 0) && hasMoved(read, request.session, facts)) return moved(read);
   }

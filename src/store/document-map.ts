@@ -53,6 +53,10 @@ export class DocumentMap<T> {
     return this.#scopes.get(scope) ?? new Map<string, T>();
   }
 
+  *entries(): IterableIterator<[DocumentRef, T]> {
+    for (const [scope, ids] of this.#scopes) for (const [id, value] of ids) yield [{ scope, id }, value];
+  }
+
   *values(): IterableIterator<T> {
     for (const ids of this.#scopes.values()) yield* ids.values();
   }

@@ -2,7 +2,13 @@
  * Checks of store calls: text that every backend can hold, values that are JSON, valid numbers. A failed check is
  * misuse by the caller and throws. SPEC: S15. The content of data is checked elsewhere, where it enters the system.
  */
-import { CONSUMERS_MAX, DEPTH_MAX, LIST_DOCUMENTS_MAX, PAYLOAD_BYTES_MAX } from "../limits.ts";
+import {
+  CONSUMERS_MAX,
+  DEPTH_MAX,
+  ERASE_SUBJECT_LENGTH_MIN,
+  LIST_DOCUMENTS_MAX,
+  PAYLOAD_BYTES_MAX,
+} from "../limits.ts";
 import { ID_TIME_MS_MAX } from "../message/id-time.ts";
 import { findImpurity, isCleanText, type Json, type JsonLimits } from "../message/json.ts";
 import { problemText } from "../message/problem.ts";
@@ -10,6 +16,7 @@ import { ADMITTED, type CommitRequest, type MembershipClaim, type Precondition }
 import type { Consumer } from "./consumer.ts";
 import { type DocumentRef, SHARED_SCOPE } from "./document.ts";
 import type { DueChange } from "./due.ts";
+import type { EraseRequest } from "./erase.ts";
 import type { Ending, JournalEntry, Settlement } from "./journal.ts";
 import type { PathOperation } from "./path-operation.ts";
 import { Receipt } from "./receipt.ts";
@@ -51,6 +58,12 @@ export function checkPayloadBound(bytes: number): void {
   if (Number.isSafeInteger(bytes) && bytes >= 1 && bytes <= PAYLOAD_BYTES_MAX) return;
   const range = `a whole number of bytes from 1 to ${PAYLOAD_BYTES_MAX}`;
   throw new StoreError("STORE_MISUSE", `payloadBytesMax must be ${range}, got ${bytes}; name larger things in a file`);
+}
+
+export function checkErase({ subject }: EraseRequest): void {
+  checkName("a subject", subject);
+  if (subject.length >= ERASE_SUBJECT_LENGTH_MIN) return;
+  throw new StoreError("STORE_MISUSE", `a subject has at least ${ERASE_SUBJECT_LENGTH_MIN} characters`);
 }
 
 export function checkTime(what: string, timeMs: number): void {

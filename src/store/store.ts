@@ -17,6 +17,7 @@ import type { BasisInput, CommitOutcome, CommitRequest, DocumentPatch, LabelWrit
 import type { ConsumerDeclaration, ConsumerRemoval, ConsumerTable, RemovalResult } from "./consumer.ts";
 import type { DocumentRef } from "./document.ts";
 import type { DueChange, DueRow } from "./due.ts";
+import type { Erased, EraseRequest } from "./erase.ts";
 import type {
   Claim,
   ClaimRequest,
@@ -140,6 +141,12 @@ export interface Store extends AsyncDisposable {
 
   /** Checks the hash chain, the checksums of documents and the backend's own structure. Reads the whole store. */
   verify(): Promise<VerifyReport>;
+
+  /**
+   * Finds the data of a subject, and removes them if `apply` is true. Resolves when no file of the store has their text.
+   * Replicas load their documents again, as after any gap of the feed.
+   */
+  erase(request: EraseRequest): Promise<Erased>;
 
   // Consumers --------------------------------------------------------------------------------------------------------
 

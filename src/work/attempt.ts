@@ -33,6 +33,7 @@ import type { Commit, Transaction, TransactionMark } from "../store/transaction.
 import { Cancellation } from "./cancellation.ts";
 import type { Cancellable } from "./handler-call.ts";
 import { Lineage } from "./lineage.ts";
+import { labelMessages } from "./outbox.ts";
 import type { Refusal } from "./refusal.ts";
 import { WorkError } from "./work-error.ts";
 
@@ -392,6 +393,7 @@ export class Attempt implements WorkContext, Cancellable {
   commit(): Commit {
     this.end();
     this.letGoOfOthers();
+    labelMessages(this.label, this.transaction);
     const commit = this.transaction.commit();
     if (commit.rejection === undefined)
       this.lineage.applied({ session: commit.session, localSequence: commit.localSequence });

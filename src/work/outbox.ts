@@ -5,8 +5,9 @@
  * The id of a message follows from its invocation and its key or place, and carries the time of the first attempt. So the attempts at one
  * invocation make the same ids, and an invocation that waited for long makes no ids that the store takes for too old (S101).
  */
-import { TIMER_DELAY_MS_MAX, TX_MESSAGES_MAX } from "../limits.ts";
-import { isMessageType, type Message } from "../message/envelope.ts";
+import { ERASE_SUBJECT_LENGTH_MIN, TIMER_DELAY_MS_MAX, TX_MESSAGES_MAX } from "../limits.ts";
+import { contentId } from "../message/content-id.ts";
+import { ID_LENGTH_MAX, isMessageType, type Message } from "../message/envelope.ts";
 import type { Json, JsonObject } from "../message/json.ts";
 import { cloneData } from "../message/json-copy.ts";
 import { causedBy, type Lineage, MessageTypeError } from "../message/lineage.ts";
@@ -16,6 +17,7 @@ import { join, type Label, labelOfMessage } from "../store/label.ts";
 import { labelEvents } from "../store/label-checks.ts";
 import type { Transaction } from "../store/transaction.ts";
 import type { Attempt } from "./attempt.ts";
+import { nextSlot, type Schedule, scheduleProblem } from "./schedule.ts";
 import { armed, messageIdOf, TIMER_KIND, type TimerData } from "./timer-row.ts";
 import { WorkError } from "./work-error.ts";
 
@@ -37,8 +39,36 @@ export interface OutboxRules {
   /** The type of an event of a topic; throws for what is no topic. */
   readonly typeOf?: ((topic: string) => string) | undefined;
   /** Why a message may not be sent. */
-  readonly problemOf?: ((message: Message) => string | undefined) | undefined;
+  readonly problemOf?: ((message: Message, topic: string) => string | undefined) | undefined;
+  /** Starts pieces of patterns; undefined where there are none. */
+  readonly space?: object | undefined;
+  /** Asks on behalf of a handler; undefined without a kernel. */
+  readonly requester?: (() => Requester | undefined) | undefined;
 }
+
+/** Sends requests, and waits for their answers. An error is thrown as `Failure`. */
+export interface Requester {
+  ask(request: Message): Promise<Json>;
+}
+
+/** A timer of a space, by its name: set again it is replaced. */
+export type TimerOptions = {
+  /** Names the timer in its space. */
+  readonly name: string;
+  /** What is sent when it fires. */
+  readonly send: {
+    readonly type: string;
+    /** `null` unless given. */
+    readonly data?: Json;
+    /** A command unless given. */
+    readonly kind?: "command" | "event";
+  };
+} & (
+  | { readonly at: number }
+  | { readonly delayMs: number }
+  | { readonly everyMs: number }
+  | { readonly cron: string; readonly timezone?: string }
+);
 
 const PENDING = { status: "pending" } as const;
 /** The last moment that a JavaScript date can name. */
@@ -49,6 +79,25 @@ export class Outbox {
 
   constructor(rules: OutboxRules) {
     this.#rules = rules;
+  }
+
+  /** The same, with another rule about messages. */
+  restricted(problemOf: NonNullable<OutboxRules["problemOf"]>): Outbox {
+    return new Outbox({ ...this.#rules, problemOf });
+  }
+
+  /** Where pieces are started. */
+  get space(): object {
+    const { source, space } = this.#rules;
+    if (space === undefined) throw misuse(`${source} has no space to start a piece in`);
+    return space;
+  }
+
+  get requester(): Requester {
+    const { source, requester } = this.#rules;
+    const found = requester?.();
+    if (found === undefined) throw misuse(`${source} cannot ask: only a kernel has handlers of commands and queries`);
+    return found;
   }
 
   /** Events are named by their type, or by a topic. */
@@ -79,6 +128,40 @@ export class Outbox {
     return this.#put(attempt, cause, { kind: "command", type, topic: type }, data, options);
   }
 
+  /** A timer row of the commit, which replaces one of the same name. It fires once, or at the slots of its schedule. */
+  setTimer(attempt: Attempt, cause: Message | undefined, options: TimerOptions): void {
+    attempt.requireOpen();
+    const { name, send, ...when } = options;
+    requireName(name);
+    const { kind = "command", type, data = null } = send;
+    if (!isMessageType(type)) throw new MessageTypeError(type);
+    const setting = attempt.messageId();
+    const topic = kind === "event" ? (this.#rules.topicOf?.(type) ?? type) : type;
+    const message = this.#message(attempt, cause, { kind, type, topic, id: setting }, data);
+    const { transaction, now } = attempt;
+    requireRoom(transaction, this.#rules.source);
+    const { metadata, ...template } = message;
+    const { id: _id, timestamp: _timestamp, ...lineage } = metadata;
+    const timing = timingOf(when, now);
+    const timer: TimerData = { lineage: lineage as JsonObject, template, request: setting, setting, ...timing.data };
+    transaction.due.push(armed({ id: timerIdOf(attempt, name), dueAtMs: timing.dueAtMs, data: timer }));
+  }
+
+  /** The timer of this name does not fire again; a message that it has sent already is not taken back. */
+  cancelTimer(attempt: Attempt, name: string): void {
+    attempt.requireOpen();
+    requireName(name);
+    requireRoom(attempt.transaction, this.#rules.source);
+    attempt.transaction.due.push({ op: "cancel", kind: TIMER_KIND, key: timerIdOf(attempt, name) });
+  }
+
+  /** Asks the kernel to erase the data of a subject after the commit. It needs no declaration, since every kernel handles it. */
+  erase(attempt: Attempt, cause: Message | undefined, subject: string): string {
+    if (typeof subject !== "string" || subject.length < ERASE_SUBJECT_LENGTH_MIN)
+      throw misuse(`erase: needs a subject of at least ${ERASE_SUBJECT_LENGTH_MIN} characters, got ${show(subject)}`);
+    return this.#put(attempt, cause, ERASE, { subject });
+  }
+
   #put(
     attempt: Attempt,
     cause: Message | undefined,
@@ -87,36 +170,73 @@ export class Outbox {
     options: MessageOptions = NO_OPTIONS,
   ): string {
     attempt.requireOpen();
-    const { transaction, host } = attempt;
-    const { source, problemOf } = this.#rules;
+    const { transaction } = attempt;
+    const { source } = this.#rules;
     const id = attempt.messageId(options.key);
-    // Copied now: the handler may change it before the commit, and handlers of this process are given this very copy.
-    const copy = cloneData(data);
-    const does = kind === "event" ? "emit" : "send";
-    if (copy.kind === "impure")
-      throw misuse(`${source} does not ${does} this: ${problemText(within("data", copy.problem))}`);
-    const timestamp = host.now();
-    const lineage = lineageOf(attempt, cause);
-    const message: Message = { kind, type, data: copy.value, metadata: { ...lineage, id, timestamp } };
-    const problem = problemOf?.(message);
-    if (problem !== undefined) throw misuse(`${source} does not ${does} this: ${problem}`);
+    const message = this.#message(attempt, cause, { kind, type, topic, id }, data);
     requireRoom(transaction, source);
-    const dueAtMs = dueAt(options, timestamp);
+    const dueAtMs = dueAt(options, message.metadata.timestamp);
     if (dueAtMs === undefined) {
       transaction.entries.push({ message, topic, source, as: PENDING });
       return id;
     }
-    const timer: TimerData = {
-      lineage: lineage as JsonObject,
-      template: { kind, type, data: copy.value },
-      request: id,
-    };
-    transaction.due.push(armed({ id, dueAtMs, data: timer }));
+    const { id: _id, timestamp: _timestamp, ...lineage } = message.metadata;
+    const template = { kind, type, data: message.data };
+    transaction.due.push(armed({ id, dueAtMs, data: { lineage: lineage as JsonObject, template, request: id } }));
     return messageIdOf({ id });
+  }
+
+  /** Made and checked now: the handler may change the data before the commit, and handlers of this process are given this very copy. */
+  #message<Kind extends "event" | "command">(
+    attempt: Attempt,
+    cause: Message | undefined,
+    {
+      kind,
+      type,
+      topic,
+      id,
+    }: { readonly kind: Kind; readonly type: string; readonly topic: string; readonly id: string },
+    data: unknown,
+  ): Message & { readonly kind: Kind } {
+    const { source, problemOf } = this.#rules;
+    const does = kind === "event" ? "emit" : "send";
+    const copy = cloneData(data);
+    if (copy.kind === "impure")
+      throw misuse(`${source} does not ${does} this: ${problemText(within("data", copy.problem))}`);
+    const metadata = { ...lineageOf(attempt, cause), id, timestamp: attempt.host.now() };
+    const message = { kind, type, data: copy.value, metadata };
+    const problem = type === ERASE.type ? undefined : problemOf?.(message, topic);
+    if (problem !== undefined) throw misuse(`${source} does not ${does} this: ${problem}`);
+    return message;
   }
 }
 
+/** Timers of one space share their names: any handler of the space can cancel one. */
+function timerIdOf({ replica }: Attempt, name: string): string {
+  return contentId(["timer of a space", replica.space, name]);
+}
+
+function requireName(name: unknown): void {
+  if (typeof name === "string" && name !== "" && name.length <= ID_LENGTH_MAX) return;
+  throw misuse(`name: a timer is named by 1 to ${ID_LENGTH_MAX} characters, got ${show(name)}`);
+}
+
+/** When a timer is due first, and what its row says about it. */
+function timingOf(when: Omit<TimerOptions, "name" | "send">, nowMs: number) {
+  const { at, delayMs, ...schedule } = when as MessageOptions & Schedule;
+  const dueAtMs = dueAt({ ...(at === undefined ? {} : { at }), ...(delayMs === undefined ? {} : { delayMs }) }, nowMs);
+  const isRepeated = Object.values(schedule).some((value) => value !== undefined);
+  if (dueAtMs !== undefined && isRepeated) throw misuse("give one of at, delayMs, everyMs and cron");
+  if (dueAtMs !== undefined) return { dueAtMs, data: {} };
+  const problem = scheduleProblem(schedule);
+  if (problem !== undefined) throw misuse(isRepeated ? problem : "needs one of at, delayMs, everyMs and cron");
+  const slotMs = nextSlot(schedule, nowMs, nowMs);
+  if (slotMs === undefined) throw misuse("cron: has no moment after now");
+  return { dueAtMs: slotMs, data: { schedule, slotMs } };
+}
+
 const NO_OPTIONS: MessageOptions = {};
+const ERASE = { kind: "command", type: "Kernel.Erase", topic: "Kernel.Erase" } as const;
 
 function lineageOf({ id }: Attempt, cause: Message | undefined): Lineage {
   if (cause !== undefined) return causedBy(cause);

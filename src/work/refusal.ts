@@ -28,14 +28,19 @@ export class Refusal<Reason extends string = string, Data extends Json | undefin
   }
 }
 
-/** The end of a handler that may have refused: a refusal ends it like an exception. One that was made and not returned is a mistake. */
+/** The end of a handler that may have refused: a refusal ends it like an exception. */
 export function endWithRefusal(end: HandlerEnd, made: Refusal | undefined): HandlerEnd {
   if (end.kind !== "returned") return end;
-  if (end.value instanceof Refusal) return { kind: "threw", error: end.value };
-  if (made === undefined) return end;
-  const error = new WorkError(
+  const error = refusalOf(end.value, made);
+  return error === undefined ? end : { kind: "threw", error };
+}
+
+/** The refusal that a handler has returned. One that was made and not returned is a mistake. */
+export function refusalOf(returned: unknown, made: Refusal | undefined): Error | undefined {
+  if (returned instanceof Refusal) return returned;
+  if (made === undefined) return undefined;
+  return new WorkError(
     "WORK_MISUSE",
     `tx.refuse("${made.reason}") was called and its result was not returned; write: return tx.refuse(...)`,
   );
-  return { kind: "threw", error };
 }

@@ -7,8 +7,10 @@
  */
 import type { Message } from "../message/envelope.ts";
 import type { Json } from "../message/json.ts";
+import { type AskOptions, ask, type Question } from "./ask.ts";
 import type { Attempt } from "./attempt.ts";
-import type { MessageOptions, Outbox } from "./outbox.ts";
+import type { Launch } from "./lineage.ts";
+import type { MessageOptions, Outbox, OutboxRules, TimerOptions } from "./outbox.ts";
 import { Refusal, type RefuseOptions } from "./refusal.ts";
 
 /** A cell or a computed value, as far as a transaction uses it. */
@@ -25,6 +27,16 @@ export interface TxList<E> {
   splice(index: number, remove: number, ...items: E[]): void;
 }
 
+/** A stream, as far as a transaction sends to it. */
+export interface TxStream<Value, Options, Sent> {
+  send(value: Value, options?: Options): Sent;
+}
+
+/** A pattern, as far as a transaction starts pieces of it. */
+export interface TxPattern<Inputs, Options, Started> {
+  launchIn(space: object, inputs: Inputs, options?: Options): Started;
+}
+
 export class Tx {
   readonly #attempt: Attempt;
   readonly #outbox: Outbox;
@@ -34,6 +46,11 @@ export class Tx {
     this.#attempt = attempt;
     this.#outbox = outbox;
     this.#message = message;
+  }
+
+  /** The same transaction, with another rule about the messages that it sends. */
+  static restricted(tx: Tx, problemOf: NonNullable<OutboxRules["problemOf"]>): Tx {
+    return new Tx(tx.#attempt, tx.#outbox.restricted(problemOf), tx.#message);
   }
 
   // Cells ----------------------------------------------------------------------------------------------------------------
@@ -83,6 +100,64 @@ export class Tx {
     return (type, data, options) => this.#outbox.send(this.#attempt, this.#message, type, data, options);
   }
 
+  /** Sends a value to a stream: it is handled only if this transaction commits. */
+  get sendTo(): <Value, Options, Sent>(
+    stream: TxStream<Value, Options, Sent>,
+    value: Value,
+    options?: Options,
+  ) => Sent {
+    return (stream, value, options) => this.#attempt.within(() => stream.send(value, options));
+  }
+
+  /** Starts a piece of a pattern, which lives if this transaction commits. */
+  get start(): <Inputs, Options, Started>(
+    pattern: TxPattern<Inputs, Options, Started>,
+    inputs: Inputs,
+    options?: Options,
+  ) => Started {
+    return (pattern, inputs, options) =>
+      this.#attempt.within(() => pattern.launchIn(this.#outbox.space, inputs, options));
+  }
+
+  /** Ties other work to this transaction: it is told when the commit is applied, confirmed, or has failed. */
+  get launch(): (launch: Launch) => void {
+    return (launch) => {
+      this.#attempt.requireOpen();
+      this.#attempt.lineage.launch(launch);
+    };
+  }
+
+  /** Sets a timer of this space with the commit; one of the same name is replaced. */
+  get setTimer(): (timer: TimerOptions) => void {
+    return (timer) => this.#outbox.setTimer(this.#attempt, this.#message, timer);
+  }
+
+  /** Ends a timer of this space with the commit. */
+  get cancelTimer(): (name: string) => void {
+    return (name) => this.#outbox.cancelTimer(this.#attempt, name);
+  }
+
+  /** Sends a command now and waits for its answer: not part of the commit. A rerun asks under the same id. */
+  get command(): (type: string, data: Json, options?: AskOptions) => Promise<Json> {
+    return (type, data, options) => this.#ask({ kind: "command", type, data }, options);
+  }
+
+  get query(): (type: string, data: Json, options?: AskOptions) => Promise<Json> {
+    return (type, data, options) => this.#ask({ kind: "query", type, data }, options);
+  }
+
+  #ask(question: Question, options: AskOptions | undefined): Promise<Json> {
+    return ask(this.#attempt, this.#outbox, this.#message, question, options);
+  }
+
+  /**
+   * Erases the data of a subject (decision 0016) after the commit, also if the process dies meanwhile. Returns the id of the command that asks for
+   * it. Needs a kernel.
+   */
+  get erase(): (subject: string) => string {
+    return (subject) => this.#outbox.erase(this.#attempt, this.#message, subject);
+  }
+
   /**
    * Answers the caller with a refusal: `return tx.refuse("SOLD_OUT")`. Writes and messages of the handler are taken back. The caller gets a
    * `Failure` with the reason and the data.
@@ -108,6 +183,11 @@ export class Tx {
   /** An id that follows from the message's, by a name or by counting: every attempt makes the same ones, in every process. */
   get newId(): (name?: string) => string {
     return (name) => this.#attempt.newId(name);
+  }
+
+  /** The id of the invocation: that of the message or the send, for an event with its subscriber; undefined in `transact`. */
+  get id(): string | undefined {
+    return this.#attempt.id;
   }
 
   /** The message that is handled; undefined in a stream's handler and in `transact`. */

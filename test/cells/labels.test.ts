@@ -330,7 +330,7 @@ describe("what is sent", () => {
     telling.handle((value) => low.set(value));
     const passing = space.stream<boolean>("passing");
     passing.handle((isCurious, context) => {
-      context.send(telling, 7, { onOutcome });
+      context.sendTo(telling, 7, { onOutcome });
       context.emit("passed.on", 7);
       // Whether the send happens depends on what comes of this.
       if (isCurious && secret.get() === 0) throw new Error("nothing to pass on");
@@ -370,11 +370,11 @@ describe("what is sent", () => {
       const passed = space.stream<number>("passed");
       high.handle((value) => void secret.set(value));
       const seen = new Calls<string>();
-      low.handle((_, { newId, send }) => {
+      low.handle((_, { newId, sendTo }) => {
         seen.note(newId());
-        send(passed, 1);
+        sendTo(passed, 1);
       });
-      passed.handle((_, { eventId }) => seen.note(eventId));
+      passed.handle((_, { id }) => seen.note(String(id)));
       for (let i = 0; i < secretSends; i++) space.transact(() => void high.send(secret.get() as number));
       space.effect(() => {
         for (let i = 0; i < secretSends; i++) if (secret.get() !== undefined) high.send(1);

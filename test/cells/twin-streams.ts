@@ -4,11 +4,11 @@
  */
 import fc from "fast-check";
 import type { Cell } from "../../src/cells/cell.ts";
-import type { HandlerContext } from "../../src/cells/handler-context.ts";
 import type { Space } from "../../src/cells/space.ts";
 import type { Stream } from "../../src/cells/stream.ts";
 import type { JournalRow } from "../../src/store/journal.ts";
 import { LabelError } from "../../src/store/label.ts";
+import type { Tx } from "../../src/work/tx.ts";
 import { numberOf } from "./twin-values.ts";
 
 export const STREAMS = 3;
@@ -80,11 +80,11 @@ function handle(
       return 9;
     }
   };
-  const run = (value: number, context: HandlerContext, note: (what: string) => void) => {
-    note(`is given ${value} as ${context.eventId} ${context.attempt} ${context.newId()}`);
+  const run = (value: number, context: Tx, note: (what: string) => void) => {
+    note(`is given ${value} as ${context.id} ${context.attempt} ${context.newId()}`);
     // What is passed on falls, so that no circle of streams goes on for ever.
     const pass = (less: number) => {
-      if (passes !== undefined && less >= 0 && less < value) context.send(streams[passes.to] as Stream<number>, less);
+      if (passes !== undefined && less >= 0 && less < value) context.sendTo(streams[passes.to] as Stream<number>, less);
     };
     if (passes?.first) pass(value - 1);
     if (writes === "before") out.set(value);
@@ -99,7 +99,7 @@ function handle(
     if (sum === spec.failsAt) throw new Error("failed");
     return sum;
   };
-  const handler = (value: number, context: HandlerContext) => {
+  const handler = (value: number, context: Tx) => {
     const seen: string[] = [];
     try {
       return run(value, context, (what) => seen.push(what));

@@ -5,7 +5,7 @@ import { openSqliteStore } from "../../src/store/sqlite/index.ts";
 import { setup } from "./cli-setup.ts";
 
 test.for(["a running kernel", "a stopped kernel's file"] as const)(
-  "[K95] [K96] a consumer that is gone is shown with its events and removed, by %s",
+  "[K95] [K96] a missing consumer is shown with its events and removed, by %s",
   async (where) => {
     const { cwd, millrace, json, start, untilStatus } = setup();
     const first = await start();

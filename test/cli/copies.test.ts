@@ -33,7 +33,7 @@ describe("copies of a store", () => {
     await kernel.stop();
   });
 
-  test("[K66] restore puts a copy in the place of the store and keeps the store that was there", async () => {
+  test("[K66] restore replaces the store by a copy and keeps the earlier store", async () => {
     const { cwd, millrace, json, start, kernel, client, set } = await running();
     await millrace("backup", "copy.db");
     await set("/0", 100);
@@ -71,7 +71,7 @@ describe("copies of a store", () => {
     expect(await millrace("verify")).toMatchObject({ code: 0 });
   });
 
-  test("[S133] verify does not call a copy of an open file without its log sound", async () => {
+  test("[S133] verify reports a copy of an open file without its log", async () => {
     const { cwd, millrace, kernel, client, file } = await running();
     copyFileSync(file, join(cwd, "bare.db"));
     expect(await millrace("verify", "bare.db")).toMatchObject({
@@ -85,7 +85,7 @@ describe("copies of a store", () => {
     expect(await millrace("verify", "closed.db")).toMatchObject({ code: 0 });
   });
 
-  test("[K67] rows removed by hand are explained, and sound again once they are accepted", async () => {
+  test("[K67] rows removed by hand are explained, and the chain is valid again once they are accepted", async () => {
     const { millrace, kernel, client, file } = await running();
     await client.close();
     await kernel.stop();

@@ -68,7 +68,7 @@ async function newApp() {
 }
 
 describe("init", () => {
-  test("[K46] makes a small app, and writes over nothing", async () => {
+  test("[K46] init creates a small app and overwrites no file", async () => {
     const { cwd, millrace } = setup();
     expect(await millrace("init", "app")).toMatchObject({ code: 0, stderr: "" });
     expect(readdirSync(join(cwd, "app")).sort()).toEqual([".gitignore", "app.ts", "package.json", "tsconfig.json"]);
@@ -86,7 +86,7 @@ describe("init", () => {
 });
 
 describe("dev", () => {
-  test("[K45] starts the app, and again when a file changes, with what it knew", async () => {
+  test("[K45] dev starts the app, and again when a file changes, with its state", async () => {
     const { cwd, file, text, millrace, ask } = await newApp();
     const dev = new Dev(cwd, join("app", "app.ts"));
     await dev.said(/socket .*pid \d+/);
@@ -111,7 +111,7 @@ describe("dev", () => {
     expect(existsSync(join(cwd, ".millrace", "kernel.sock"))).toBe(false);
   });
 
-  test("[K45] a file that an editor puts in the place of the old one is a change, and so is what is written to it later", async () => {
+  test("[K45] dev restarts for a file replaced by an editor, and for later writes to it", async () => {
     const { cwd, file, text } = await newApp();
     const dev = new Dev(cwd, join("app", "app.ts"));
     await dev.said(/socket .*pid \d+/);
@@ -129,7 +129,7 @@ describe("dev", () => {
     await dev.said(/names\.ts changed; starting again/);
   });
 
-  test("[K45] an app that does not start is complained about, and started again when it is mended", async () => {
+  test("[K45] dev reports an app that does not start, and starts it again when it is fixed", async () => {
     const { cwd, file, text } = await newApp();
     writeFileSync(file, "export const nothing = 1;");
     const dev = new Dev(cwd, join("app", "app.ts"));
@@ -138,7 +138,7 @@ describe("dev", () => {
     await dev.said(/socket .*pid \d+/);
   });
 
-  test("[K45] killed, it leaves no kernel behind", async () => {
+  test("[K45] a killed dev leaves no kernel behind", async () => {
     const { cwd, ask } = await newApp();
     const dev = new Dev(cwd, join("app", "app.ts"));
     await dev.said(/socket .*pid \d+/);
@@ -149,7 +149,7 @@ describe("dev", () => {
 });
 
 describe("bench", () => {
-  test("[K47] measures, says so in numbers, and leaves nothing behind", async () => {
+  test("[K47] bench prints numbers and leaves no file behind", async () => {
     const { cwd, millrace, json } = setup();
     expect((await millrace("bench", "--seconds", "1")).stdout).toMatch(/^events published +[\d,]+ \/s .*\n/);
     const [measured] = (await json("bench", "--seconds", "1")) as Record<string, number>[];

@@ -2,7 +2,7 @@
 import { expect, test } from "vitest";
 import { setup } from "./cli-setup.ts";
 
-test("[K97] a kernel without extensions, a missing name and another deed are refused with the remedy", async () => {
+test("[K97] a kernel without extensions, a missing name and another action are refused with the remedy", async () => {
   const { millrace, start } = setup();
   expect(await millrace("extension", "restart", "inbox")).toMatchObject({ code: 3 });
   await start();

@@ -30,7 +30,7 @@ function isHarmless({ stdout, stderr }: Ended): void {
   }
 }
 
-test("[K59] verbs pass on nothing that drives a terminal or forges a line, and as JSON it is the same value", async () => {
+test("[K59] verbs escape text that drives a terminal or forges a line, and JSON output keeps its value", async () => {
   const { kernel, millrace, coloured } = await attackedKernel();
   const calls = [
     ["ls", "failures"],

@@ -45,7 +45,7 @@ function shape({ id, row, handlings, children }: JsonTree): Shape {
 }
 
 describe("a running kernel", () => {
-  test("[K41] every kind can be listed, as a table and as JSON", async () => {
+  test("[K41] ls lists every kind, as a table and as JSON", async () => {
     const { millrace, json, timerId, client } = await busyKernel();
     const lists = {
       events: /^\d+ +done +1 .* event +Order\.Placed +shop$/m,
@@ -73,7 +73,7 @@ describe("a running kernel", () => {
     await client.close();
   });
 
-  test("[K18] trace shows what a command changed and which nodes ran because of it", async () => {
+  test("[K18] trace shows the changes of a command and the nodes that ran because of it", async () => {
     const { millrace, json, orderId, client } = await busyKernel();
     const { stdout } = await millrace("trace", orderId);
     expect(stdout.split("\n").slice(1)).toEqual([
@@ -120,7 +120,7 @@ describe("a running kernel", () => {
     expect((await millrace("trace", id)).stdout).toMatch(/^message \(left no row\) {3}\S+\n├─ event Timer\.Fired/);
   });
 
-  test("[K72] trace --json gives whole values, and says how long those are that it cuts", async () => {
+  test("[K72] trace --json gives whole values, and the length of those it cuts", async () => {
     const { json, start } = setup();
     const kernel = await start();
     const note = "x".repeat(3_000);
@@ -154,7 +154,7 @@ describe("a running kernel", () => {
     await client.close();
   });
 
-  test("[K100] [K102] why names the handler that a message is in, and since when", async () => {
+  test("[K100] [K102] why names the running handler of a message and its start", async () => {
     const { millrace, json, client } = await busyKernel();
     const held = (await json("ls", "work")) as { id: string }[];
     expect(held).toMatchObject([{ entryPoint: "command", handler: "gate", type: "Gate.Hold", state: "running" }]);
@@ -189,7 +189,7 @@ describe("a running kernel", () => {
     await client.close();
   });
 
-  test("[K43] graph draws who emits what to whom and what reads what, in three languages", async () => {
+  test("[K43] graph draws events, requests and reads in three languages", async () => {
     const { millrace, json, client } = await busyKernel();
     expect((await millrace("graph")).stdout).toMatch(
       /^shop {3}takes orders\n {2}takes {2}command Shop\.Order\n {2}emits {2}Order\.Placed -> audit\n {2}emits {2}Order\.Placed -> ledger$/m,
@@ -209,7 +209,7 @@ describe("a running kernel", () => {
   });
 });
 
-test("[K41] a timer is listed with what it sends, a schedule of an extension with what it does", () => {
+test("[K41] a timer is listed with its message, a schedule of an extension with its action", () => {
   const schedule = {
     extensionId: "clock",
     name: "tick",
@@ -261,7 +261,7 @@ describe("a stopped kernel's file", () => {
     });
   });
 
-  test("[K42] [K18] show, trace and why tell what the file knows", async () => {
+  test("[K42] [K18] show, trace and why work on a stopped kernel's file", async () => {
     const { millrace, json, kernel, orderId, timerId, client } = await busyKernel();
     await client.close();
     await kernel.kill();
@@ -286,8 +286,8 @@ describe("a stopped kernel's file", () => {
   });
 });
 
-describe("what was computed", () => {
-  test("[K42] why knows of a stopped kernel's nodes what their last run had read, where that is kept", async () => {
+describe("computed values", () => {
+  test("[K42] why shows the stored inputs of a stopped kernel's nodes", async () => {
     const { millrace, start } = setup();
     const kernel = await start();
     const client = await kernel.connect();
@@ -301,7 +301,7 @@ describe("what was computed", () => {
 });
 
 describe("doctor", () => {
-  test("[K51] tells runtime, settings with their origin, permissions, schema, leases and the journal, and what is wrong with them", async () => {
+  test("[K51] doctor reports runtime, settings with their origin, permissions, schema, leases and the journal, with problems", async () => {
     const { cwd, millrace, json, start } = setup();
     const kernel = await start();
     expect((await millrace("doctor")).stdout).toMatch(/^ok {4}leases +a kernel is running and holds \d+; /m);
@@ -328,7 +328,7 @@ describe("doctor", () => {
 });
 
 describe("the command itself", () => {
-  test("[K75] a script of bash completes verbs and options; an unknown shell is refused with the known ones", async () => {
+  test("[K75] the bash script completes verbs and options; an unknown shell is refused with the known ones", async () => {
     const { millrace, cwd } = setup();
     const { stdout } = await millrace("completion", "bash");
     const asked = (words: string) =>
@@ -339,13 +339,13 @@ describe("the command itself", () => {
     expect((await millrace("completion", "basj")).stderr).toContain("did you mean bash?");
   });
 
-  test("[K77] the runtime is named as what it is", () => {
+  test("[K77] the runtime is named: Node, Deno or Bun", () => {
     expect(runtimeName({ node: "24.21.0" })).toBe("node 24");
     expect(runtimeName({ node: "24.3.0", bun: "1.3.2" })).toBe("bun 1");
     expect(runtimeVersion({ node: "24.3.0", deno: "2.5.6" })).toBe("deno 2.5.6");
   });
 
-  test("[K76] doctor says whether a kernel runs, answers and is well", async () => {
+  test("[K76] doctor reports whether a kernel runs, answers and is healthy", async () => {
     const { millrace, json, start } = setup();
     const kernel = await start();
     expect((await millrace("doctor")).stdout).toMatch(/^ok {4}kernel {6}a kernel is running, and its store works$/m);
@@ -360,7 +360,7 @@ describe("the command itself", () => {
     });
   });
 
-  test("[K77] graph shows who hears events that no capability emits", async () => {
+  test("[K77] graph shows the subscribers of events that no capability emits", async () => {
     const { millrace, start } = setup();
     const kernel = await start();
     expect((await millrace("graph")).stdout).toMatch(/^audit {3}hears of orders\n {2}hears {2}Order\.Placed$/m);

@@ -5,7 +5,7 @@ import { expect, test } from "vitest";
 import type { KernelHealth } from "../../src/kernel/kernel-options.ts";
 import { setup } from "./cli-setup.ts";
 
-test("[K62] a kernel that lost its store's file says so in its health and to doctor, and acknowledges no command", async () => {
+test("[K62] a kernel that lost its store's file reports it in its health and to doctor, and acknowledges no command", async () => {
   const { cwd, millrace, start } = setup();
   const kernel = await start();
   const client = await kernel.connect();

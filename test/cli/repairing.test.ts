@@ -25,7 +25,7 @@ async function failedEvents(where: Where) {
 }
 
 describe.for(["a running kernel", "a stopped kernel's file"] as const)("%s", (where) => {
-  test("[K44] failed events are put back by id, or all that a filter finds, counted before they are touched", async () => {
+  test("[K44] failed events are requeued by id or by a filter, counted before they are changed", async () => {
     const { cwd, millrace, json, start, ids } = await failedEvents(where);
     writeFileSync(join(cwd, "repaired"), "");
     expect(await millrace("requeue", "--all")).toEqual({
@@ -51,7 +51,7 @@ describe.for(["a running kernel", "a stopped kernel's file"] as const)("%s", (wh
     });
   });
 
-  test("[K44] a failed command is put back by its id alone, and a filter says that it is left", async () => {
+  test("[K44] a failed command is requeued only by its id, and a filter reports that it is left", async () => {
     const { millrace, json, start } = setup();
     const kernel = await start();
     const client = await kernel.connect();
@@ -74,7 +74,7 @@ describe.for(["a running kernel", "a stopped kernel's file"] as const)("%s", (wh
     expect(await millrace("cancel", timerId)).toMatchObject({ code: 1, stdout: "" });
   });
 
-  test("[K44] [K92] purge counts first, removes done rows, leaves dead letters and the chain whole", async () => {
+  test("[K44] [K92] purge counts first, removes done rows, and leaves dead letters and a valid chain", async () => {
     const { millrace, json } = await failedEvents(where);
     const counted = await json("purge", "--keep", "1");
     const { removable, settled } = counted[0] as { removable: number; settled: number };
@@ -90,7 +90,7 @@ describe.for(["a running kernel", "a stopped kernel's file"] as const)("%s", (wh
     expect(await millrace("verify")).toMatchObject({ code: 0, stderr: "" });
   });
 
-  test("[K90] dead letters are discarded by id or by a filter, with a reason that stays with them", async () => {
+  test("[K90] dead letters are discarded by id or by a filter, with a stored reason", async () => {
     const { millrace, json, ids } = await failedEvents(where);
     const [id] = ids as [string];
     expect(await millrace("discard", id)).toMatchObject({ code: 2, stdout: "" });
@@ -105,7 +105,7 @@ describe.for(["a running kernel", "a stopped kernel's file"] as const)("%s", (wh
     expect(await json("ls", "failures")).toEqual([]);
   });
 
-  test("[K91] requeue, discard, cancel and purge leave audit rows: who, when, what", async () => {
+  test("[K91] requeue, discard, cancel and purge leave audit rows with operator, time and action", async () => {
     const { millrace, json, ids, timerId } = await failedEvents(where);
     const [first, second] = ids.map(Number) as [number, number];
     await millrace("requeue", String(first));

@@ -13,7 +13,7 @@ const APP = `
   export default { echo: capability({ description: "echoes", commands: { "Echo.Say": { handle: (data) => data } } }) };
 `;
 
-test("[K82] answers requests of its input on its output, and ends with 0 when the input has ended", async () => {
+test("[K82] start --stdio answers requests of its input on its output, and ends with 0 when the input has ended", async () => {
   const cwd = scratchFolder();
   writeFileSync(join(cwd, "app.ts"), APP);
   const env = { ...process.env, ...COMPILE_CACHE };

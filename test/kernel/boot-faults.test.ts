@@ -69,7 +69,7 @@ async function used(host: SimulatedHost): Promise<MemoryDisk> {
 }
 
 describe("a boot that fails", () => {
-  test("[K20] whichever call of the store fails, a boot goes through or leaves no timer and no open store", async () => {
+  test("[K20] for any failing call of the store a boot succeeds or leaves no timer and no open store", async () => {
     const host = simulatedHost(1);
     const disk = await used(host);
     expect(host.pendingTimers).toBe(0);
@@ -90,8 +90,8 @@ describe("a boot that fails", () => {
   });
 });
 
-describe("a boot that is given up", () => {
-  test("[K52] whenever its signal comes, it goes through or rejects with the reason, and leaves no timer and no open store", async () => {
+describe("a boot that is aborted", () => {
+  test("[K52] for any moment of its signal a boot succeeds or rejects with the reason, and leaves no timer and no open store", async () => {
     const host = simulatedHost(1);
     const disk = await used(host);
     let givenUp = 0;
@@ -115,7 +115,7 @@ describe("a boot that is given up", () => {
     expect(givenUp).toBeGreaterThan(2);
   });
 
-  test("[K52] a signal that has come before opens nothing, and closes the store that it was given", async () => {
+  test("[K52] an aborted signal opens no part and closes the given store", async () => {
     const host = simulatedHost(1);
     const { store, seen } = failing(memoryStore({ host }), -1);
     const opening = open(host, store, { signal: AbortSignal.abort(new Error("never mind")) });
@@ -123,7 +123,7 @@ describe("a boot that is given up", () => {
     expect([seen.closes, host.pendingTimers]).toEqual([1, 0]);
   });
 
-  test("[K52] an extension that shuts the kernel down as it starts ends the boot, and everything that had begun", async () => {
+  test("[K52] an extension that shuts the kernel down as it starts ends the boot and all opened parts", async () => {
     const host = simulatedHost(1);
     const told: string[] = [];
     const life = (name: string) => ({
@@ -150,7 +150,7 @@ describe("a boot that is given up", () => {
 });
 
 describe("an end that fails", () => {
-  test("[K23] a store that does not close is told to whoever closes and to whoever waits; the kernel has stopped", async () => {
+  test("[K23] a store that does not close is reported to all waiters, and the kernel has stopped", async () => {
     const host = simulatedHost(1);
     const inner = memoryStore({ host });
     const store = new Proxy(inner, {
@@ -177,7 +177,7 @@ describe("an end that fails", () => {
 });
 
 describe("at rest", () => {
-  test("[K21] a kernel is not quiescent, and idle does not resolve, while a stream's handler is at work", async () => {
+  test("[K21] while a stream's handler runs a kernel is not quiescent and idle does not resolve", async () => {
     const host = simulatedHost(1);
     const kernel = (await settled(host, open(host, memoryStore({ host })))) as Kernel;
     const { promise: gate, resolve } = Promise.withResolvers<void>();

@@ -35,8 +35,8 @@ async function site(capabilities: KernelOptions["capabilities"] = {}) {
   };
 }
 
-describe("the end of a kernel in which something never ends", () => {
-  test("[K23] an effect: it is named", async () => {
+describe("the end of a kernel with work that never ends", () => {
+  test("[K23] an effect that never ends is named when the kernel closes", async () => {
     const { kernel, closed, faults } = await site();
     kernel.space.effect(() => forever, { id: "stuck" });
     expect(await closed()).toBe(GRACE_MS);
@@ -44,7 +44,7 @@ describe("the end of a kernel in which something never ends", () => {
     expect(kernel.health().state).toBe("stopped");
   });
 
-  test("[K23] a stream's handler: the send is dropped and named", async () => {
+  test("[K23] the send of a stream handler that never ends is dropped and named", async () => {
     const { kernel, host, closed, faults } = await site();
     const stream = kernel.space.stream<number>("orders");
     stream.handle(() => forever);
@@ -54,7 +54,7 @@ describe("the end of a kernel in which something never ends", () => {
     expect(faults()).toEqual([expect.objectContaining({ reason: expect.stringContaining("stream orders") })]);
   });
 
-  test("[K23] a handler of the bus: the event is left to the next process", async () => {
+  test("[K23] the event of a bus handler that never ends is left to the next process", async () => {
     const { kernel, host, closed } = await site();
     kernel.subscribe("Order.Placed", () => forever, { subscriberId: "clerk" });
     await host.run(() => kernel.publish("Order.Placed", {}));
@@ -62,7 +62,7 @@ describe("the end of a kernel in which something never ends", () => {
     expect(await closed()).toBe(GRACE_MS);
   });
 
-  test("[K23] an actor that does not terminate: the rest closes, and whoever closed it hears of it", async () => {
+  test("[K23] if an actor does not terminate, the rest closes, and the caller gets an error", async () => {
     const echo = capability({ description: "echo", queries: { "Echo.Say": { handle: (data) => data } } });
     const deaf = {
       ...echo,
@@ -75,7 +75,7 @@ describe("the end of a kernel in which something never ends", () => {
     expect(kernel.health().state).toBe("stopped");
   });
 
-  test("[K23] a capability and an effect: what is left of the grace is for both", async () => {
+  test("[K23] a capability and an effect that never end share the grace", async () => {
     const stuck = capability({ description: "stuck", commands: { "Stuck.Work": { handle: () => forever } } });
     const { kernel, host, closed } = await site({ stuck });
     kernel.space.effect(() => forever);
@@ -88,7 +88,7 @@ describe("the end of a kernel in which something never ends", () => {
 });
 
 describe("the end of a kernel with a backlog", () => {
-  test("[K23] no event is begun any more, and none fails: the next kernel goes on", async () => {
+  test("[K23] after close no event of a backlog begins or fails, and the next kernel continues", async () => {
     const host = simulatedHost(1);
     const disk = new MemoryDisk();
     let done = 0;

@@ -62,7 +62,7 @@ async function broken() {
 }
 
 describe("faults", () => {
-  test("[K53] of a node that fails while the kernel boots, of subscribers, of handlers; a refusal is none", async () => {
+  test("[K53] faults of nodes during boot, of subscribers and of handlers are reported; a refusal is not", async () => {
     const { kernel, lastAttempt, texts } = await broken();
     for (const type of ["Buggy.Do", "Buggy.Refuse"]) await kernel.command(type, null).catch(() => undefined);
     const id = await kernel.publish("Some.Thing", null);
@@ -80,7 +80,7 @@ describe("faults", () => {
     await kernel.close();
   });
 
-  test("[K53] the place is that of the user's code, without frames of the package or of Node", async () => {
+  test("[K53] a fault shows the place in the user's code, without frames of the package or of Node", async () => {
     const { kernel, texts } = await broken();
     await kernel.command("Buggy.Do", null).catch(() => undefined);
     const [, fault = []] = texts();
@@ -89,7 +89,7 @@ describe("faults", () => {
     await kernel.close();
   });
 
-  test("[K53] who hears of faults alone hears of all of them, and of no ordinary work", async () => {
+  test("[K53] an observer of faults gets all faults and no ordinary work", async () => {
     const [all, faults]: Message[][] = [[], []];
     const buggy = capability({
       description: "has a bug",
@@ -111,7 +111,7 @@ describe("faults", () => {
     await kernel.close();
   });
 
-  test("[K53] frames of the package are left out as it is built, and as source maps show it", () => {
+  test("[K53] frames of the package are left out for built code and for source maps", () => {
     const frame = (path: string) => `    at run (${pathToFileURL(join(ROOT, path))}:1:1)`;
     const stack = ["Error: a bug", ...["examples/mine.ts", "dist/chunks/loop.js", "src/loop/turns.ts"].map(frame)].join(
       "\n",
@@ -121,7 +121,7 @@ describe("faults", () => {
     expect(text?.split("\n").slice(1)).toEqual([frame("examples/mine.ts").slice(2)]);
   });
 
-  test("[K53] [L36] actors that wait for each other are named to people", async () => {
+  test("[K53] [L36] a cycle of waiting actors is named to people", async () => {
     const host = simulatedHost(1);
     const faults: Message[] = [];
     const asks = (own: string, other: string) =>
@@ -147,7 +147,7 @@ describe("faults", () => {
     await host.run(() => kernel.close());
   });
 
-  test("[K53] an event that cannot be read, and a store that the bus has to ask again", async () => {
+  test("[K53] an unreadable event and a failing store are reported", async () => {
     await using file = new StoreFile();
     const store = await file.open();
     await append(store, entry({ data: { text: "soon torn" } }));

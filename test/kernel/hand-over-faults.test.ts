@@ -48,7 +48,7 @@ async function setup() {
 }
 
 describe("hand-over among faults", () => {
-  test("[J86] a commit that is rejected hands nothing over, and holds no room", async () => {
+  test("[J86] a rejected commit hands no event over and holds no room", async () => {
     const { host, heard, bus, entriesOf } = await setup();
     const entries = entriesOf(3);
     await bus.commitWith(entries, () => Promise.resolve(rejected("stale", "read-moved", "it moved")));
@@ -56,14 +56,14 @@ describe("hand-over among faults", () => {
     expect([heard, bus.busy]).toEqual([[], false]);
   });
 
-  test("[J86] a commit that throws hands nothing over, and holds no room", async () => {
+  test("[J86] a commit that throws hands no event over and holds no room", async () => {
     const { host, heard, bus, entriesOf } = await setup();
     await expect(bus.commitWith(entriesOf(3), () => Promise.reject(new Error("no line")))).rejects.toThrow("no line");
     await host.advance(10_000);
     expect([heard, bus.busy]).toEqual([[], false]);
   });
 
-  test("[J86] what was committed without an answer is handled once its lease is given up", async () => {
+  test("[J86] an event committed without an answer is handled after its lease is given up", async () => {
     const { host, heard, bus, entriesOf, commit } = await setup();
     const entries = entriesOf(3);
     await bus.commitWith(entries, async () => {
@@ -74,7 +74,7 @@ describe("hand-over among faults", () => {
     expect([heard.toSorted(), bus.busy]).toEqual([[0, 1, 2], false]);
   });
 
-  test("[J86] a bus that stops while the commit is under way leaves its events to the next", async () => {
+  test("[J86] a bus that stops during the commit leaves its events to the next one", async () => {
     const { host, heard, bus, openBus, entriesOf, commit } = await setup();
     const entries = entriesOf(3);
     const { promise: answered, resolve: answer } = Promise.withResolvers<void>();
@@ -96,7 +96,7 @@ describe("hand-over among faults", () => {
     expect([...new Set(heard)].toSorted()).toEqual([0, 1, 2]);
   });
 
-  test("[J86] a bus that is paused while the commit is under way handles its events when it goes on, once", async () => {
+  test("[J86] a bus that is paused during the commit handles its events once when it continues", async () => {
     const { host, heard, bus, entriesOf, commit } = await setup();
     const entries = entriesOf(3);
     const sending = bus.commitWith(entries, () => {
@@ -112,7 +112,7 @@ describe("hand-over among faults", () => {
   });
 
   test.each(["before it is there", "after it is there"])(
-    "[J86] a lease that is lost while the commit is under way, %s: every event is handled, and settled for good",
+    "[J86] after a lease is lost during the commit, %s, every event is handled and settled",
     async (when) => {
       const world = simulatedHost(1);
       const disk = new MemoryDisk();

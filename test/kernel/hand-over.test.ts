@@ -6,7 +6,7 @@ import { capability } from "../../src/loop/define-capability.ts";
 import { transactional } from "../../src/loop/transactional.ts";
 import { memoryStore } from "../../src/store/memory/memory-store.ts";
 
-test("[J86] an event of a command's commit is handled at once, without a claim and without any time passing", async () => {
+test("[J86] an event of a command's commit is handled at once, without a claim and without a delay", async () => {
   const host = simulatedHost(1);
   const store = memoryStore({ host });
   const heard: unknown[] = [];

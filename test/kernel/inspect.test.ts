@@ -71,7 +71,7 @@ async function commitsOf(kernel: Kernel): Promise<{ session: string; localSequen
 }
 
 describe("Kernel.*", () => {
-  test("[K40] the graph has capabilities with what they take, send and want, and nodes with what they read", async () => {
+  test("[K40] the graph has capabilities with their messages and nodes with their reads", async () => {
     const { kernel, ask } = await setup();
     await kernel.command("A.Set", { x: 1, y: 1 });
     await kernel.idle();
@@ -82,7 +82,7 @@ describe("Kernel.*", () => {
     expect(nodes.find(({ id }) => id === "double")).toMatchObject({ live: true, reads: ["a /x"], status: "clean" });
   });
 
-  test("[K40] a graph of many nodes, and a node that reads a great deal, fit their answers", async () => {
+  test("[K40] a graph of many nodes, and a node with many reads, fit their answers", async () => {
     const { kernel, ask } = await setup();
     for (let n = 0; n < GRAPH_NODES_MAX; n++) kernel.space.computed(`many/${n}`, () => n);
     const cells = Array.from({ length: GRAPH_READS_MAX + 1 }, (_, n) => kernel.space.cell(`read/${n}`));
@@ -94,7 +94,7 @@ describe("Kernel.*", () => {
     expect(rest.nodes.at(-1)?.reads).toHaveLength(GRAPH_READS_MAX);
   });
 
-  test("[K40] a commit has what it changed and the nodes that ran because of it, through other nodes too, and no others", async () => {
+  test("[K40] a commit has its changes and exactly the nodes that ran because of it, also through other nodes", async () => {
     const { kernel, ask } = await setup();
     await kernel.command("A.Set", { x: 1, y: 1 });
     await kernel.idle();
@@ -109,7 +109,7 @@ describe("Kernel.*", () => {
     expect(second?.runs[0]?.because).toEqual(["a /x"]);
   });
 
-  test("[K40] without tracing nothing is remembered; of old commits nothing either", async () => {
+  test("[K40] no runs are kept without tracing, nor for old commits", async () => {
     const off = await setup({ trace: false });
     await off.kernel.command("A.Set", { x: 1, y: 1 });
     expect(await off.ask("Kernel.Runs", { commits: await commitsOf(off.kernel) })).toEqual({ commits: [] });
@@ -119,7 +119,7 @@ describe("Kernel.*", () => {
     expect(await ask("Kernel.Runs", { commits: [{ session, localSequence: 1 }] })).toEqual({ commits: [] });
   });
 
-  test("[K40] why of a node, and a node that is not there", async () => {
+  test("[K40] Kernel.Why explains a node, and refuses an unknown one", async () => {
     const { kernel, ask } = await setup();
     await kernel.command("A.Set", { x: 1, y: 1 });
     await kernel.idle();
@@ -129,7 +129,7 @@ describe("Kernel.*", () => {
     await expect(ask("Kernel.Why", { node: "nobody" })).rejects.toMatchObject({ code: 404 });
   });
 
-  test("[K40] a request without an answer is listed with who has it", async () => {
+  test("[K40] a request without an answer is listed with its capability", async () => {
     const { kernel, ask, release } = await setup();
     const held = kernel.command("Gate.Hold", null);
     const { requests } = await ask<{ requests: PendingView[] }>("Kernel.Requests");
@@ -141,7 +141,7 @@ describe("Kernel.*", () => {
     await held;
   });
 
-  test("[K40] [K44] failed events go back; a purge needs a bound; what is no such data is refused", async () => {
+  test("[K40] [K44] failed events are requeued, a purge needs a bound, and invalid data is refused", async () => {
     const { kernel } = await setup();
     const id = await kernel.bus.publish("thing.failed", "test", {});
     while ((await kernel.bus.failures()).count === 0) await systemHost().yield();
@@ -161,7 +161,7 @@ describe("Kernel.*", () => {
   });
 });
 
-test("[K81] Kernel.Heal starts an actor that was given up, and does not touch one that runs", async () => {
+test("[K81] Kernel.Heal restarts an actor that was given up, and leaves a running one", async () => {
   const spawned: BareActor[] = [];
   const spawn = () => {
     const actor = new BareActor();

@@ -5,7 +5,7 @@ import { expect, test } from "vitest";
 import { dataDirectory } from "../../src/kernel/data-directory.ts";
 import { InstanceLock } from "../../src/kernel/instance-lock.ts";
 
-test("[K69] kernel.pid is a file of its own: a link under that name is replaced, and its target left alone", () => {
+test("[K69] kernel.pid is a new file: a link under that name is replaced, and its target unchanged", () => {
   const folder = mkdtempSync(join(tmpdir(), "millrace-lock-"));
   const target = join(folder, "target");
   writeFileSync(target, "as it was");

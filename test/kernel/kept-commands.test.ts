@@ -49,8 +49,8 @@ async function rowsOf(kernel: Kernel): Promise<Pick<JournalRow, "topic" | "sourc
   return rows.map(({ topic, source, status, error }) => ({ topic, source, status, ...(error ? { error } : {}) }));
 }
 
-describe("commands that nobody waits for", () => {
-  test("[L41] one is in the journal before its handler is called, and done after it", async () => {
+describe("commands without a waiting requester", () => {
+  test("[L41] a kept command is in the journal before its handler is called, and done after it", async () => {
     let seen: unknown;
     const kernel: Kernel = await open(() =>
       worker(async () => {
@@ -92,7 +92,7 @@ describe("commands that nobody waits for", () => {
     expect(await rowsOf(kernel)).toEqual(Array(2).fill({ topic: "Work.Do", source: "worker", status: "done" }));
   });
 
-  test("[L41] one that fails is a failure of the journal, with its reason; requeued, it is handled again", async () => {
+  test("[L41] a failed kept command is a dead letter with its reason; requeued, it is handled again", async () => {
     let works = false;
     const kernel = await open(() =>
       worker(() => {
@@ -110,7 +110,7 @@ describe("commands that nobody waits for", () => {
     expect(await rowsOf(kernel)).toMatchObject([{ status: "done" }]);
   });
 
-  test("[L41] one that its handler has no time for comes again later", async () => {
+  test("[L41] a kept command whose actor is full is retried later", async () => {
     let tries = 0;
     const kernel = await open(() =>
       worker(() => {
@@ -123,7 +123,7 @@ describe("commands that nobody waits for", () => {
     expect(await rowsOf(kernel)).toMatchObject([{ status: "done" }]);
   });
 
-  test("[L41] [T9] timers that are due together lose no command to a mailbox that is full", async () => {
+  test("[L41] [T9] timers that are due together lose no command to a full mailbox", async () => {
     const done: Json[] = [];
     const isFree = Promise.withResolvers<void>();
     const kernel = await open(
@@ -143,14 +143,14 @@ describe("commands that nobody waits for", () => {
     expect(done.toSorted()).toEqual([1, 2, 3]);
   });
 
-  test("[L41] what is refused before it reaches its actor has no row", async () => {
+  test("[L41] a command refused before its actor has no row", async () => {
     const kernel = await open(() => worker(() => null));
     kernel.loop.enqueue(say("Nobody.Does", "one"));
     await kernel.idle();
     expect(await rowsOf(kernel)).toEqual([]);
   });
 
-  test("[L41] a transactional one takes effect once, and its row is one", async () => {
+  test("[L41] a transactional kept command takes effect once and has one row", async () => {
     const kernel = await open(({ space }) => ({
       counter: transactional({
         ...{ space, description: "counts" },
@@ -173,8 +173,8 @@ describe("commands that nobody waits for", () => {
   });
 });
 
-describe("what a capability says of its commands", () => {
-  test("[L82] durable: false has no rows, with or without a requester", async () => {
+describe("the durable option of a capability", () => {
+  test("[L82] with durable: false commands have no rows, with or without a requester", async () => {
     let done = 0;
     const kernel = await open(() => worker(() => ++done, { durable: false }));
     kernel.loop.enqueue(say("Work.Do", "one"));
@@ -184,7 +184,7 @@ describe("what a capability says of its commands", () => {
     expect(await rowsOf(kernel)).toEqual([]);
   });
 
-  test("[L82] a plain handler runs when its command is durable, by default, and the requester is answered", async () => {
+  test("[L82] by default a plain handler runs when its command is durable, and the requester is answered", async () => {
     const seen: unknown[] = [];
     for (const durable of [undefined, "before"] as const) {
       const kernel: Kernel = await open(() =>
@@ -203,7 +203,7 @@ describe("what a capability says of its commands", () => {
     expect(seen).toEqual(Array(2).fill({ topic: "Work.Do", source: "worker", status: "processing" }));
   });
 
-  test("[L82] a command that an actor asks of a plain handler is durable before that handler runs", async () => {
+  test("[L82] an actor's command to a plain handler is durable before that handler runs", async () => {
     const kernel = await open(() => ({
       ...worker((data) => data),
       boss: capability({
@@ -287,7 +287,7 @@ describe("what a capability says of its commands", () => {
     expect(await rowsOf(kernel)).toHaveLength(1);
   });
 
-  test("[L42] a requester that asks for a command that runs without a requester gets its answer", async () => {
+  test("[L42] a requester of a command that already runs without a requester gets its answer", async () => {
     const { promise: opened, resolve: release } = Promise.withResolvers<Json>();
     const { promise: begun, resolve: begin } = Promise.withResolvers<void>();
     const kernel = await open(() =>
@@ -318,7 +318,7 @@ describe("what a capability says of its commands", () => {
   });
 });
 
-describe("a command that is refused", () => {
+describe("a refused command", () => {
   const refuse = () => {
     throw new Failure(409, "sold out");
   };
@@ -342,7 +342,7 @@ describe("a command that is refused", () => {
     expect(await kernel.bus.requeue(rows.map(({ id }) => id))).toEqual([]);
   });
 
-  test("[L51] of a command without a requester a 4xx is a failure, which can be requeued or discarded", async () => {
+  test("[L51] a 4xx of a command without a requester is a failure, which can be requeued or discarded", async () => {
     const kernel = await open(({ space }) => ({
       shop: transactional({ space, description: "sells", commands: { "Shop.Buy": { handle: refuse } } }),
       kept: capability({ description: "sells", commands: { "Shop.Keep": { handle: refuse } } }),
@@ -361,8 +361,8 @@ describe("a command that is refused", () => {
   });
 });
 
-describe("a transactional command that fails", () => {
-  test("[L40] has a row that says why; repeated with success, it is done", async () => {
+describe("a failed transactional command", () => {
+  test("[L40] a failed transactional command has a row with the reason; a successful repeat makes it done", async () => {
     let works = false;
     const kernel = await open(({ space }) => ({
       worker: transactional({
@@ -391,7 +391,7 @@ describe("a transactional command that fails", () => {
 });
 
 describe("a timer's command", () => {
-  test("[T9] [K53] that nobody handles is among the failures, and told", async () => {
+  test("[T9] [K53] a timer's command without a handler is a dead letter, and reported", async () => {
     const told = Promise.withResolvers<Json>();
     const kernel = await open(() => ({}), { observeFaults: ({ data }) => told.resolve(data) });
     await kernel.command("Timer.Set", { delayMs: 0, message: { kind: "command", type: "Work.Undo", data: 1 } });

@@ -17,7 +17,7 @@ const SENT = ["Plain.Hold", "Idempotent.Hold", "Counter.Add"];
 const areOver = (count: number) => (journal: Json) =>
   Array.isArray(journal) && journal.length === count && journal.every((row) => /^\S+ (done|failed)/.test(String(row)));
 
-test("[L39] what nobody waits for is done again after a kill where that is allowed, and has failed as interrupted where not", async () => {
+test("[L39] after a kill a command without a requester is repeated if allowed, and fails as interrupted if not", async () => {
   const folder = scratchFolder();
   const first = await KernelProcess.start(folder, APP);
   await using client = await first.connect();
@@ -35,7 +35,7 @@ test("[L39] what nobody waits for is done again after a kill where that is allow
   while (!second.complaints.includes("interrupted")) await systemHost().yield();
 });
 
-test("[L84] a command that must not be repeated is explained by why after kernel and command line were both killed", async () => {
+test("[L84] why explains an unrepeatable command after kernel and command line were both killed", async () => {
   const folder = scratchFolder();
   const first = await KernelProcess.start(folder, APP);
   const client = spawn(process.execPath, [MAIN, "send", "Plain.Hold", "null"], { cwd: folder, stdio: "ignore" });
@@ -71,7 +71,7 @@ test('[L39] what is durable "before" is done after a kill, and whoever asks agai
   expect(await client.query("Boss.Journal", null)).toEqual(["Before.Hold done"]);
 });
 
-test("[L41] [T6] the command of a timer is done once, though the kernel is killed as it fires", async () => {
+test("[L41] [T6] the command of a timer is done once, even if the kernel is killed as it fires", async () => {
   const folder = scratchFolder();
   const first = await KernelProcess.start(folder, APP);
   const before = await first.connect();

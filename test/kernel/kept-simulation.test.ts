@@ -31,7 +31,7 @@ async function run(seed: number): Promise<{ value: Sightings; traceHash: string 
 
 describe("kept commands among faults", () => {
   test(
-    "[L39] [L41] [L42] [L43] each is answered, done as often as its handler bears, settled in one row, and a seed repeats itself",
+    "[L39] [L41] [L42] [L43] among faults each kept command is answered, done as often as allowed and settled in one row; a seed repeats",
     async () => {
       const total: Record<string, number> = {};
       for (const seed of seeds()) {

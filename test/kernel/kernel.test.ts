@@ -46,12 +46,12 @@ function counted(inner: Capability, alive: Set<CapabilityActor>): Capability {
 }
 
 describe("boot", () => {
-  test("[H21] a kernel without a host has that of the process", async () => {
+  test("[H21] a kernel without a host uses that of the process", async () => {
     await using kernel = await Kernel.open({ store: memoryStore(), capabilities: { echo: echo() } });
     expect(await kernel.query("Echo.Say", "hello")).toBe("hello");
   });
 
-  test("[K20] what is no store is refused with what to write", async () => {
+  test("[K20] a value that is not a store is refused with a remedy", async () => {
     const promise = openSqliteStore({ path: join(scratchFolder(), "kernel.db"), durability: "process" });
     await expect(Kernel.open({ store: promise as never })).rejects.toMatchObject({
       code: "STORE_MISUSE",
@@ -61,7 +61,7 @@ describe("boot", () => {
     await expect(Kernel.open({ store: undefined as never })).rejects.toMatchObject({ code: "STORE_MISUSE" });
   });
 
-  test("[K20] what capabilities are built from is open before them", async () => {
+  test("[K20] the parts of capabilities are open before the capabilities are built", async () => {
     const kernel = await open({
       capabilities: ({ space, bus, store }) => {
         expect(store.backend).toBe("memory");
@@ -88,7 +88,7 @@ describe("boot", () => {
     expect(kernel.space.cell("count").get()).toBe(2);
   });
 
-  test("[K20] every problem of the capabilities is told at once, and nothing is left open", async () => {
+  test("[K20] all problems of the capabilities are reported at once, and no part stays open", async () => {
     const host = systemHost();
     const store = memoryStore({ host });
     const alive = new Set<CapabilityActor>();
@@ -126,7 +126,7 @@ describe("boot", () => {
     await expect(store.count()).rejects.toMatchObject({ code: "STORE_CLOSED" });
   });
 
-  test("[K20] a socket that cannot be opened ends everything before it", async () => {
+  test("[K20] a socket that cannot be opened closes all earlier parts", async () => {
     const host = systemHost();
     const first = await open({ socketPath: join(scratchFolder(), "millrace", "kernel.sock") });
     const store = memoryStore({ host });
@@ -144,7 +144,7 @@ describe("boot", () => {
 });
 
 describe("life", () => {
-  test("[K21] health tells what is on", async () => {
+  test("[K21] health reports the parts of a kernel", async () => {
     const kernel = await open({
       socketPath: join(scratchFolder(), "millrace", "kernel.sock"),
       capabilities: ({ space, bus }) => {
@@ -171,7 +171,7 @@ describe("life", () => {
     expect(kernel.health()).toMatchObject({ state: "stopped", quiescent: true });
   });
 
-  test("[K26] an event is done when its subscriber has handled it, not when it was handed over", async () => {
+  test("[K26] an event is done when its subscriber has handled it, not at the hand-over", async () => {
     const host = systemHost();
     const store = memoryStore({ host });
     const { promise: released, resolve: release } = Promise.withResolvers<void>();
@@ -194,7 +194,7 @@ describe("life", () => {
     await kernel.close();
   });
 
-  test("[K26] an event whose handler fails is among the failures, and can be put back", async () => {
+  test("[K26] an event whose handler fails is a dead letter and can be requeued", async () => {
     const host = systemHost();
     let works = false;
     const heard: Json[] = [];
@@ -235,7 +235,7 @@ describe("the socket's clearance", () => {
     });
   }
 
-  test("[F12] clients are told what lies within it, and refused the rest; the program itself is not", async () => {
+  test("[F12] clients get data within the clearance and refusals otherwise; the program itself is unlimited", async () => {
     const socketPath = join(scratchFolder(), "kernel.sock");
     const kernel = await open({
       ...{ socketPath, clearance: ["a"] },
@@ -263,7 +263,7 @@ describe("the socket's clearance", () => {
     await expect(client.subscribe({ from: 0 }).next()).rejects.toMatchObject({ code: 403 });
   });
 
-  test("[F12] names that are none are refused at boot", async () => {
+  test("[F12] invalid label names are refused at boot", async () => {
     const opening = open({ socketPath: join(scratchFolder(), "kernel.sock"), clearance: [""] });
     await expect(opening).rejects.toMatchObject({ code: "LABEL_MISUSE" });
   });
@@ -272,7 +272,7 @@ describe("the socket's clearance", () => {
     ["none", []],
     ["hr, finance", ["hr", "finance"]],
     [undefined, ["app"]],
-  ])("[F12] the setting %j comes before what the app says", async (clearance, expected) => {
+  ])("[F12] the setting %j overrides the app's clearance", async (clearance, expected) => {
     const folder = scratchFolder();
     writeFileSync(join(folder, "app.mjs"), 'export default {}; export const clearance = ["app"];');
     const settings = await readSettings({ folder, environment: {}, code: { app: join(folder, "app.mjs"), clearance } });
@@ -282,7 +282,7 @@ describe("the socket's clearance", () => {
 });
 
 describe("one commit", () => {
-  test("[J5] what a command launched is there if and only if its handler committed", async () => {
+  test("[J5] a command's launches exist if and only if its handler committed", async () => {
     const host = systemHost();
     const store = memoryStore({ host });
     const kernel = await open({
@@ -320,7 +320,7 @@ describe("one commit", () => {
 });
 
 describe("the end", () => {
-  test("[K23] work under way is finished and answered, then everything closes", async () => {
+  test("[K23] running work is finished and answered, then all parts close", async () => {
     const { promise: released, resolve: release } = Promise.withResolvers<string>();
     const { promise: begun, resolve: begin } = Promise.withResolvers<void>();
     const alive = new Set<CapabilityActor>();
@@ -351,7 +351,7 @@ describe("the end", () => {
     expect(existsSync(socketPath)).toBe(false);
   });
 
-  test("[K23] what does not finish in time is answered with 503", async () => {
+  test("[K23] work that does not finish in time is answered with 503", async () => {
     const { promise: begun, resolve: begin } = Promise.withResolvers<void>();
     const stuck = capability({
       description: "stuck",
@@ -380,7 +380,7 @@ describe("the end", () => {
     expect(existsSync(socketPath)).toBe(false);
   });
 
-  test("[K23] a client that keeps its connection open and silent does not hold the end up", async () => {
+  test("[K23] a silent open connection does not delay the end", async () => {
     const socketPath = join(scratchFolder(), "millrace", "kernel.sock");
     const kernel = await open({ socketPath });
     const silent = connect(socketPath);

@@ -54,7 +54,7 @@ function ping(id: string, data: Json): string {
 
 describe("limits of a kernel", () => {
   for (const lineBytesMax of [200, 40_000]) {
-    test(`[N5] a line of ${lineBytesMax} bytes is taken, one more is 413`, async () => {
+    test(`[N5] a line of ${lineBytesMax} bytes is accepted, one more is 413`, async () => {
       const { socket, heard } = client(await open({ lineBytesMax }));
       const fill = (length: number) => ping("a", "x".repeat(length - ping("a", "").length));
       socket.write(`${fill(lineBytesMax)}\n${fill(lineBytesMax + 1)}\n${ping("b", 1)}\n`);
@@ -62,7 +62,7 @@ describe("limits of a kernel", () => {
     });
   }
 
-  test("[K32] a client learns from the kernel which of its requests is too long, and the others are answered", async () => {
+  test("[K32] a client learns which of its requests is too long, and the others are answered", async () => {
     const { socketPath: path = "" } = await open({ lineBytesMax: 40_000 });
     await using client = await Client.connect({ path });
     const asked = [1, 50_000, 30_000, 60_000, 2].map((length) =>
@@ -85,7 +85,7 @@ describe("limits of a kernel", () => {
     });
   });
 
-  test("[K32] a handler that answers with the code of lines that are too long is heard as any other", async () => {
+  test("[K32] a handler's answer with the code of too long lines is an ordinary answer", async () => {
     const refuse = () => {
       throw new Failure(413, "the picture is too large");
     };
@@ -96,7 +96,7 @@ describe("limits of a kernel", () => {
     await expect(client.query("Picture.Check", null)).rejects.toMatchObject(failure);
   });
 
-  test("[K32] a refusal of what the client has given up is not taken for another's", async () => {
+  test("[K32] the refusal of an abandoned request is not assigned to another", async () => {
     const { socketPath: path = "" } = await open({ lineBytesMax: 40_000 });
     await using client = await Client.connect({ path });
     const reason = new Error("enough");
@@ -110,13 +110,13 @@ describe("limits of a kernel", () => {
     expect(await client.query("Syscall.Ping", fitting)).toBe(fitting);
   });
 
-  test("[K32] a line that the kernel cannot read for its depth is answered, where it is the only one", async () => {
+  test("[K32] a line refused for its depth is answered if it is the only one", async () => {
     const { socketPath: path = "" } = await open({ depthMax: 3 });
     await using client = await Client.connect({ path });
     await expect(client.query("Syscall.Ping", [[[[]]]])).rejects.toMatchObject({ code: 422 });
   });
 
-  test("[M9] so deep and so many keys are taken, one more is 422", async () => {
+  test("[M9] depth and keys at the limit are accepted, one more is 422", async () => {
     const { socket, heard } = client(await open({ depthMax: 3, keysMax: 4 }));
     const [fits, deep, wide] = [[[]], [[[]]], { a: 1, b: 1, c: 1, d: 1, e: 1 }];
     socket.write(
@@ -125,7 +125,7 @@ describe("limits of a kernel", () => {
     expect((await heard(4)).toSorted()).toEqual(["422", "422", "a", "c"]);
   });
 
-  test("[N8] so many connections are taken, one more is told so", async () => {
+  test("[N8] connections up to the limit are accepted, one more gets an error", async () => {
     const kernel = await open({ connectionsMax: 1 });
     const first = client(kernel);
     first.socket.write(`${ping("a", 1)}\n`);
@@ -133,7 +133,7 @@ describe("limits of a kernel", () => {
     expect(await client(kernel).heard(1)).toEqual(["503"]);
   });
 
-  test("[L15] so many messages wait in a mailbox, one more is 503", async () => {
+  test("[L15] messages up to the limit wait in a mailbox, one more is 503", async () => {
     const { promise, resolve } = Promise.withResolvers<null>();
     const slow = capability({ description: "slow", queries: { "Slow.Ask": { handle: () => promise } } });
     const kernel = await open({ mailboxMax: 2 }, { capabilities: { slow } });
@@ -143,13 +143,13 @@ describe("limits of a kernel", () => {
     expect(await Promise.all(asked)).toEqual([null, null, 503]);
   });
 
-  test("[L6] so many messages wait to be routed, one more is 503", async () => {
+  test("[L6] messages up to the limit wait to be routed, one more is 503", async () => {
     const kernel = await open({ laneMax: 2 });
     const asked = Array.from({ length: 3 }, (_, n) => kernel.query("Syscall.Ping", n).catch(({ code }) => code));
     expect(await Promise.all(asked)).toEqual([0, 1, 503]);
   });
 
-  test("[L4] so many microtasks run in a turn, and the rest is told and carried to the next", async () => {
+  test("[L4] microtasks up to the limit run in a turn, and the rest is reported and run in the next", async () => {
     const faults: string[] = [];
     const kernel = await open({ microtasksMax: 2 }, { observe: ({ type }) => void faults.push(type) });
     const ran: number[] = [];
@@ -159,7 +159,7 @@ describe("limits of a kernel", () => {
     expect(faults).toContain("Sys.MicrotaskOverflow");
   });
 
-  test("[T3] so far ahead a timer may be set, one millisecond more is 422", async () => {
+  test("[T3] a timer at the longest delay is accepted, one millisecond more is 422", async () => {
     const kernel = await open({ timerDelayMsMax: 60_000 });
     const message = { kind: "event", type: "Some.Thing", data: null };
     const set = (delayMs: number) => kernel.command("Timer.Set", { delayMs, message }).catch(({ code }) => code);
@@ -167,26 +167,26 @@ describe("limits of a kernel", () => {
     expect(await set(60_001)).toBe(422);
   });
 
-  test("[N9] a line that was begun has so long", async () => {
+  test("[N9] a started line must end within its time limit", async () => {
     const { socket, heard } = client(await open({ lineCompleteMs: 1 }));
     socket.write(ping("a", 1).slice(0, 10));
     expect(await heard(1)).toEqual(["400"]);
   });
 
-  test("[N9] [K56] a time that no timer can be set for is refused at boot, not with the first line or event", async () => {
+  test("[N9] [K56] an invalid time is refused at boot, not with the first line or event", async () => {
     const ms = TIMER_DELAY_MS_MAX + 1;
     for (const limits of [{ lineCompleteMs: ms }, { handlerTimeoutMs: ms }])
       await expect(Kernel.open({ host, store: memoryStore({ host }), limits })).rejects.toThrow(/100 years/);
   });
 
-  test("[N8] more clients may come at once than the default, also where the bound is more than 32 bits can say", async () => {
+  test("[N8] a connection limit above the default, also above 32 bits, accepts that many clients at once", async () => {
     const kernel = await open({ connectionsMax: 2 ** 32 });
     const clients = Array.from({ length: 20 }, () => client(kernel));
     for (const { socket } of clients) socket.write(`${ping("a", 1)}\n`);
     for (const { heard } of clients) expect(await heard(1)).toEqual(["a"]);
   });
 
-  test("[N8] with so many requests in flight a client is not read from until one is answered", async () => {
+  test("[N8] a client at its limit of requests in flight is paused until one is answered", async () => {
     const answers: (() => void)[] = [];
     const slow = capability({
       description: "slow",
@@ -204,7 +204,7 @@ describe("limits of a kernel", () => {
     expect(await heard(2)).toEqual(["h", "a"]);
   });
 
-  test("[K56] so many handlers of events run at once, and no more", async () => {
+  test("[K56] event handlers up to the concurrency limit run at once, and no more", async () => {
     const kernel = await open({ concurrency: 2 });
     const { promise, resolve } = Promise.withResolvers<void>();
     let [running, most] = [0, 0];
@@ -220,7 +220,7 @@ describe("limits of a kernel", () => {
     expect(most).toBe(2);
   });
 
-  test("[K56] a handler of events that runs longer than the time it has is failed, unless its subscription says otherwise", async () => {
+  test("[K56] an event handler over its time limit fails, unless its subscription has another limit", async () => {
     const simulated = simulatedHost(1);
     const store = memoryStore({ host: simulated });
     const options = { host: simulated, store, limits: { handlerTimeoutMs: 1_000 }, observe: () => undefined };
@@ -243,7 +243,7 @@ describe("limits of a kernel", () => {
     await simulated.run(() => kernel.close());
   });
 
-  test("[K56] so many documents of the kernel's space are kept in memory", async () => {
+  test("[K56] documents of the kernel's space up to the limit stay in memory", async () => {
     const kernel = await open({ residentDocumentsMax: 500 });
     const replica = kernel.space.replica(kernel.space.name);
     for (let n = 0; n < 2_000; n++) {
@@ -253,7 +253,7 @@ describe("limits of a kernel", () => {
     expect(replica.residentDocuments).toBeLessThanOrEqual(500);
   });
 
-  test("[K56] [J74] events that are settled go from the journal as the kernel was told", async () => {
+  test("[K56] [J74] settled events are removed by the kernel's retention", async () => {
     const simulated = simulatedHost(1);
     const store = memoryStore({ host: simulated });
     const options = { host: simulated, store, retention: { maxSettled: 2 } };
@@ -264,7 +264,7 @@ describe("limits of a kernel", () => {
     await simulated.run(() => kernel.close());
   });
 
-  test("[H1] a bound that is none is refused, and nothing is left open", async () => {
+  test("[H1] an invalid limit is refused, and no part stays open", async () => {
     for (const limits of [
       { lineBytesMax: 0 },
       { connectionsMax: -1 },

@@ -11,7 +11,7 @@ function module(text: string): string {
   return path;
 }
 
-test("[K28] an app may name its extensions, its patterns, its version and what clients may know", async () => {
+test("[K28] an app may export its extensions, patterns, version and clearance", async () => {
   const path = module(`
     export default {};
     export const extensions = "parts";
@@ -57,7 +57,7 @@ test.each([
   await expect(loadApp(module(text))).rejects.toThrow(message);
 });
 
-test("[K28] a file that is not there is named", async () => {
+test("[K28] a missing app file is named", async () => {
   await expect(loadApp("no-such-app.ts")).rejects.toThrow(/there is no no-such-app.ts/);
   await expect(loadApp(scratchFolder())).rejects.toThrow(/is no file; name the module of your app/);
 });

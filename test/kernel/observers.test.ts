@@ -13,7 +13,7 @@ import { FaultyLine, Gate } from "../store/faulty-store.ts";
 
 describe("sinks over restarts of a kernel", () => {
   for (const version of [undefined, "1"]) {
-    test(`[R55] each start calls them first with the stored value; version ${version}`, async () => {
+    test(`[R55] each start calls sinks first with the stored value; version ${version}`, async () => {
       const path = join(scratchFolder(), "kernel.db");
       for (let start = 1; start <= 3; start++) {
         const seen: string[] = [];
@@ -61,7 +61,7 @@ async function shop() {
 }
 
 describe("state that is rolled back", () => {
-  test("[R58] a sink of a kernel's space is not called with it", async () => {
+  test("[R58] a sink of a kernel's space is not called with rolled-back state", async () => {
     const { kernel, stock, gate } = await shop();
     const [confirmed, speculative] = [new Calls(), new Calls()];
     stock.sink(confirmed.note);
@@ -78,7 +78,7 @@ describe("state that is rolled back", () => {
     expect([confirmed.take(), speculative.take()]).toEqual([[9], [9]]);
   });
 
-  test("[R62] an event that an observer publishes because of it is dropped", async () => {
+  test("[R62] an event that an observer publishes because of rolled-back state is dropped", async () => {
     const { kernel, stock, gate } = await shop();
     const heard = new Promise((resolve) => {
       kernel.bus.subscribe("Stock.Low", ({ payload }) => resolve(payload), { subscriberId: "watch" });
@@ -101,7 +101,7 @@ describe("state that is rolled back", () => {
     expect(await heard).toEqual({ left: 9 });
   });
 
-  test("[R58] a request that is repeated under its id shows observers no second effect", async () => {
+  test("[R58] a request repeated under its id shows observers no second effect", async () => {
     const published: unknown[] = [];
     const seen = new Calls();
     await using kernel = await Kernel.open({

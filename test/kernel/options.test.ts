@@ -11,7 +11,7 @@ import { memoryStore } from "../../src/store/memory/memory-store.ts";
 const host = simulatedHost(1);
 
 describe("misspelt options", () => {
-  test("[K74] Kernel.open names the option that was meant, and leaves the store open", async () => {
+  test("[K74] Kernel.open suggests the nearest option, and leaves the store open", async () => {
     const store = memoryStore({ host });
     const options = { host, store, sokcetPath: "x" };
     await expect(Kernel.open(options as never)).rejects.toThrow(
@@ -27,7 +27,7 @@ describe("misspelt options", () => {
     );
   });
 
-  test("[K74] a capability and its handlers", async () => {
+  test("[K74] an unknown option of a capability or handler is refused", async () => {
     const misspelt = { description: "x", comands: {} };
     expect(() => capability(misspelt as never)).toThrow(
       'the option "comands" is not known here; did you mean commands?',
@@ -41,7 +41,7 @@ describe("misspelt options", () => {
     expect(() => transactional(odd as never)).toThrow("did you mean idempotent?");
   });
 
-  test("[K74] options of subscribe", () => {
+  test("[K74] an unknown option of subscribe is refused", () => {
     const bus = new EventBus({ host, store: memoryStore({ host }) });
     const options = { subscriberId: "a", retyr: { attempts: 3 } };
     expect(() => bus.subscribe("a.b", () => undefined, options as never)).toThrow(

@@ -65,7 +65,7 @@ describe("the data of a message", () => {
     expect(await client.query("Memory.Get", { key: "/mail" })).toEqual({ value: mail });
   });
 
-  test("[M36] replies of the bound are delivered and one byte more is a 500, in process and over the socket", async () => {
+  test("[M36] a reply at the limit is delivered and one byte more is a 500, in process and over the socket", async () => {
     const kernel = await open();
     await using client = await Client.connect({ path: kernel.socketPath as string });
     for (const asker of [kernel, client]) {
@@ -79,21 +79,21 @@ describe("the data of a message", () => {
     }
   });
 
-  test("[M36] requests of the bound are handled in process, one byte more is a 413", async () => {
+  test("[M36] a request at the limit is handled in process, one byte more is a 413", async () => {
     const kernel = await open();
     expect(await kernel.query("Syscall.Ping", text(PAYLOAD_BYTES_MAX))).toHaveLength(PAYLOAD_BYTES_MAX - 2);
     const failure = await kernel.query("Syscall.Ping", text(PAYLOAD_BYTES_MAX + 1)).catch((thrown: unknown) => thrown);
     expect([code(failure), String(failure)]).toEqual([413, expect.stringContaining("send it in parts")]);
   });
 
-  test("[M36] an event of the bound is emitted, one byte more is thrown at its handler", async () => {
+  test("[M36] an event at the limit is emitted, one byte more throws in its handler", async () => {
     const kernel = await open();
     expect(await kernel.command("Size.Emit", PAYLOAD_BYTES_MAX)).toBe(null);
     const failure = await kernel.command("Size.Emit", PAYLOAD_BYTES_MAX + 1).catch((thrown: unknown) => thrown);
     expect([code(failure), String(failure)]).toEqual([500, expect.stringContaining(`${PAYLOAD_BYTES_MAX + 1} bytes`)]);
   });
 
-  test("[M36] a transactional handler whose answer is too large commits nothing", async () => {
+  test("[M36] a transactional handler whose answer is too large has no effect", async () => {
     const kernel = await open();
     await kernel.command("Counter.Add", 100);
     const failure = await kernel.command("Counter.Add", PAYLOAD_BYTES_MAX + 1).catch((thrown: unknown) => thrown);
@@ -116,7 +116,7 @@ describe("the data of a message", () => {
     });
   }
 
-  test("[N8] large requests and events in flight stop the reading of a connection, and it goes on when they are done", async () => {
+  test("[N8] large requests and events in flight pause a connection until they are done", async () => {
     const kernel = await open();
     const socket = connect(kernel.socketPath as string);
     onTestFinished(() => void socket.destroy());

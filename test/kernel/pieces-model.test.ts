@@ -20,7 +20,7 @@ async function run(seed: number): Promise<{ value: Sightings; traceHash: string 
 }
 
 describe("pieces among faults", () => {
-  test("[P4] [P6] [P7] [I11] what was started and not stopped runs once in each process, nothing else does, each send counts once, and a seed repeats itself", async () => {
+  test("[P4] [P6] [P7] [I11] among faults exactly the unstopped pieces run once per process, each send counts once, and a seed repeats", async () => {
     const total: Record<string, number> = {};
     for (const seed of SEEDS) {
       const [first, second] = [await run(seed), await run(seed)];

@@ -22,7 +22,7 @@ const counter = pattern("counter", (inputs: Cell<{ step: number }>, piece) => {
   return { count, add, doubled };
 });
 
-test("[P6] [K20] [I7] a kernel takes its pieces up again: their state, their streams, and what they had computed, which is not computed again", async () => {
+test("[P6] [K20] [I7] a kernel resumes its pieces: state, streams and computed values, without computing again", async () => {
   const host = systemHost();
   const path = join(scratchFolder(), "kernel.db");
   const open = async (given: Pick<KernelOptions, "patterns"> = { patterns: [counter] }) =>

@@ -19,7 +19,7 @@ async function run(seed: number): Promise<{ value: Sightings; traceHash: string 
 }
 
 describe("the kernel while receipts are removed", () => {
-  test("[J3] [S101] [S102] [I11] every command, event and send takes effect at most once, ever, and what was acknowledged does", async () => {
+  test("[J3] [S101] [S102] [I11] while receipts are removed every command, event and send takes effect at most once, acknowledged ones once", async () => {
     const total: Record<string, number> = {};
     for (let seed = 1; seed <= SEEDS; seed++) {
       const { value } = await run(seed);

@@ -90,7 +90,7 @@ export class ReceiptsSimulation {
       },
       { subscriberId: "worker", space: space.replica(SPACE) },
     );
-    space.stream<string>("sends").handle((_, { eventId }) => effects(eventId).update((count = 0) => count + 1));
+    space.stream<string>("sends").handle((_, { id = "" }) => effects(id).update((count = 0) => count + 1));
     return {
       counter: transactional({
         space,

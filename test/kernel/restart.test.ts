@@ -6,7 +6,7 @@ import { COMPILE_CACHE, KernelProcess, LEDGER_APP, MAIN } from "./kernel-process
 import { type Ledger, Load, read, totalOf, until, untilNothingIsOpen } from "./ledger.ts";
 
 describe("restart", () => {
-  test.for(["stopped", "killed"] as const)("[K24] memory and ledger are there after a kernel was %s", async (how) => {
+  test.for(["stopped", "killed"] as const)("[K24] memory and ledger survive after a kernel was %s", async (how) => {
     const folder = scratchFolder();
     const first = await KernelProcess.start(folder, LEDGER_APP);
     const before = await first.connect();
@@ -23,7 +23,7 @@ describe("restart", () => {
     expect(await after.command("Ledger.Add", { key: "b", amount: 1 })).toEqual({ total: 6 });
   });
 
-  test("[K24] a timer that was set before the kernel was killed fires after it is back, once", async () => {
+  test("[K24] a timer that was set before a kill fires once after the restart", async () => {
     const folder = scratchFolder();
     const first = await KernelProcess.start(folder, LEDGER_APP);
     const before = await first.connect();
@@ -45,7 +45,7 @@ describe("restart", () => {
 describe("under load", () => {
   const PART: LongPart = { name: "kill -9 of a kernel", short: 20, long: 300, minutes: 4 };
 
-  test("[K24] [T6] timers that come due while the kernel is killed again and again each take effect once", async () => {
+  test("[K24] [T6] timers that come due during repeated kills each take effect once", async () => {
     const folder = scratchFolder();
     let kernel = await KernelProcess.start(folder, LEDGER_APP);
     await using client = await kernel.connect();
@@ -67,7 +67,7 @@ describe("under load", () => {
     expect(Object.keys(entries).sort()).toEqual(keys.toSorted());
   });
 
-  test("[K23] a kernel that is asked to end does, and what it did not answer is done by the next", async () => {
+  test("[K23] a kernel ends on request, and the next one finishes its unanswered work", async () => {
     const folder = scratchFolder();
     const first = await KernelProcess.start(folder, LEDGER_APP);
     await using client = await first.connect();
@@ -81,7 +81,7 @@ describe("under load", () => {
     await load.check();
   });
 
-  test("[K25] [K26] [J1] [J2] [J3] kill -9: acknowledged commands are there exactly once, and every event was heard", {
+  test("[K25] [K26] [J1] [J2] [J3] after kill -9 acknowledged commands exist exactly once, and every event was handled", {
     timeout: timeoutMs(PART),
   }, async () => {
     const folder = scratchFolder();

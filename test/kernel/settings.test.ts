@@ -40,7 +40,7 @@ async function problems(given: Given): Promise<readonly string[]> {
 }
 
 describe("settings", () => {
-  test("[K28] nobody has said anything", async () => {
+  test("[K28] without any source all settings have their defaults", async () => {
     const settings = listSettings(await read({}));
     expect(settings.slice(9).filter(({ value, origin }) => value !== undefined || origin !== "default")).toEqual([]);
     expect(settings.slice(0, 9)).toEqual([
@@ -56,7 +56,7 @@ describe("settings", () => {
     ]);
   });
 
-  test("[K28] code comes before the environment, that before the file, each setting by itself", async () => {
+  test("[K28] code comes before the environment, and that before the file, per setting", async () => {
     const settings = await read({
       files: { "millrace.config.yaml": "app: file.ts\nlog: info\nrequestTimeoutMs: 5000\nextensions: ./ext\n" },
       environment: {
@@ -81,7 +81,7 @@ describe("settings", () => {
     });
   });
 
-  test("[K28] [K56] limits, retention and lease of a kernel may be chosen, by file and by variables", async () => {
+  test("[K28] [K56] limits, retention and lease of a kernel may be set by file and by variables", async () => {
     const folder = scratchFolder();
     const numbers = listSettings(await read({}))
       .map(({ name }) => name)
@@ -108,7 +108,7 @@ describe("settings", () => {
     await store.close();
   });
 
-  test("[K28] the file may be JSON, JavaScript or TypeScript", async () => {
+  test("[K28] the settings file may be JSON, JavaScript or TypeScript", async () => {
     const json = await read({ files: { "millrace.config.json": '{ "log": "error" }' } });
     expect(json.log).toEqual({ value: "error", origin: "millrace.config.json:1:10" });
     const typed = "const level: string = 'error';\nexport default { log: level, requestTimeoutMs: 1 + 1 };\n";
@@ -117,7 +117,7 @@ describe("settings", () => {
     expect(module.requestTimeoutMs.value).toBe(2);
   });
 
-  test("[K28] everything that is wrong is told together, with its place", async () => {
+  test("[K28] all problems of the settings are reported together, with their places", async () => {
     const found = await problems({
       files: { "millrace.config.yaml": "log: loud\ncolour: red\nrequestTimeoutMs: soon\n" },
       environment: { MILLRACE_DURABILITY: "none" },
@@ -149,12 +149,12 @@ describe("settings", () => {
     expect(none).toEqual([expect.stringMatching(/^millrace\.config\.js: must be a mapping/)]);
   });
 
-  test("[K28] a name in the file that is nearly one that is known is told that one", async () => {
+  test("[K28] an unknown name in the file gets the nearest known name as a suggestion", async () => {
     const found = await problems({ files: { "millrace.config.yaml": "mailboxMaks: 5\n" } });
     expect(found).toEqual(["millrace.config.yaml:1:1: mailboxMaks: is not known here; did you mean mailboxMax?"]);
   });
 
-  test("[K57] variables that begin as ours do and mean nothing are named, with what may have been meant", async () => {
+  test("[K57] unknown variables with our prefix are reported with the nearest known name", async () => {
     const known = listSettings(await read({})).map(({ name }) => variableOf(name === "directory" ? "dir" : name));
     const said = Object.fromEntries(
       [...known, "MILLRACE_FILE", "MILLRACE_PINNED_NODE", "MILL"].map((name) => [name, "1"]),

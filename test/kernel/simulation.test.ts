@@ -19,7 +19,7 @@ async function run(seed: number): Promise<{ value: Sightings; traceHash: string 
 }
 
 describe("the kernel among faults", () => {
-  test("[L30] [J1] [J2] [J3] [N1] every command is answered to its sender and done once, every event heard, every bell rings, and a seed repeats itself", async () => {
+  test("[L30] [J1] [J2] [J3] [N1] among faults every command is answered and done once, every event and timer handled, and a seed repeats", async () => {
     const total: Record<string, number> = {};
     for (let seed = 1; seed <= SEEDS; seed++) {
       const [first, second] = [await run(seed), await run(seed)];

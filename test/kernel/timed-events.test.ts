@@ -5,7 +5,7 @@ import { Kernel } from "../../src/kernel/kernel.ts";
 import { memoryStore } from "../../src/store/memory/memory-store.ts";
 import { type Store, StoreError } from "../../src/store/store.ts";
 
-test("[T6] a journal that takes nothing for a while delays the event of a timer, and it comes once", async () => {
+test("[T6] a journal that refuses appends for a while delays the event of a timer, which comes once", async () => {
   const host = simulatedHost(1);
   const real = memoryStore({ host });
   let isBusy = false;

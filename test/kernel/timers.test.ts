@@ -19,7 +19,7 @@ function request(type: string, id: string, data: Json): Message {
 }
 
 describe("timers of a kernel", () => {
-  test("[T18] a capability hears Timer.Fired before it is given the message", async () => {
+  test("[T18] a capability gets Timer.Fired before the timer's message", async () => {
     const host = simulatedHost(1);
     const heard: string[] = [];
     const kernel = await host.run(() =>
@@ -84,7 +84,7 @@ describe("timers of a kernel", () => {
       await host.run(() => kernel.close());
     });
 
-  test("[T12] a cancelled timer's messages that wait in the journal or in a mailbox are not delivered; one under way is told", async () => {
+  test("[T12] waiting messages of a cancelled timer are not delivered; one in progress is reported", async () => {
     const host = simulatedHost(1);
     let calls = 0;
     const gate = Promise.withResolvers<null>();
@@ -115,7 +115,7 @@ describe("timers of a kernel", () => {
     await host.run(() => kernel.close());
   });
 
-  test("[T13] an id that another command has used is 409 for a timer, and the other way round", async () => {
+  test("[T13] an id used by another command is 409 for a timer, and the reverse", async () => {
     const host = simulatedHost(1);
     const kernel = await host.run(() => Kernel.open({ host, store: memoryStore({ host }), observe: () => undefined }));
     const ask = (type: string, id: string, data: Json) => host.run(() => kernel.request(request(type, id, data)));
@@ -128,7 +128,7 @@ describe("timers of a kernel", () => {
     await host.run(() => kernel.close());
   });
 
-  test("[T17] timers of one deadline cost a few commits of the file, not one each", async () => {
+  test("[T17] timers of one deadline take a few commits of the file, not one each", async () => {
     const directory = mkdtempSync(join(tmpdir(), "millrace-timers-"));
     // A batch ends with its queue, not because the machine is busy.
     const store = await openSqliteStore({ path: join(directory, "k.db"), tuning: { batchMs: 600_000 } });

@@ -22,7 +22,7 @@ async function run(seed: number): Promise<{ value: Sightings; traceHash: string 
 
 describe("the whole kernel among faults", () => {
   test(
-    "[K1] nothing acknowledged is lost, nothing is done twice, all is at rest 10 s after the last fault, and a seed repeats itself",
+    "[K1] no acknowledged write is lost or done twice, all is idle 10 s after the last fault, and a seed repeats",
     async () => {
       const all = noSightings();
       let seeds = 0;

@@ -49,7 +49,7 @@ async function setup() {
 }
 
 describe("handlers that hang", () => {
-  test("[U60] [U64] [K100] every entry point is on the board, each message once", async () => {
+  test("[U60] [U64] [K100] handlers of every entry point are on the work board, each message once", async () => {
     const { host, kernel, work, release, hang, health } = await setup();
     for (const type of ["Gate.Hold", "Once.Hold"]) void kernel.command(type, null);
     void kernel.query("Asker.Ask", null);
@@ -84,7 +84,7 @@ describe("handlers that hang", () => {
     await release();
   });
 
-  test("[K101] [U63] health is degraded while a handler is stuck; after its timeout the handler is left behind until it ends", async () => {
+  test("[K101] [U63] health is degraded while a handler is stuck; after its timeout it is listed as left behind until it ends", async () => {
     const { host, kernel, work, health, release } = await setup();
     const answer = kernel.command("Gate.Hold", null).catch(({ code }) => code);
     await host.advance(1_000);

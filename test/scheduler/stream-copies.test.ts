@@ -40,7 +40,7 @@ describe("what a stream's handler is given and emits", () => {
     expect(await stream.send(0).outcome).toMatchObject({
       kind: "failed",
       reason: "threw",
-      message: expect.stringContaining("counted cannot be published: data: must be a finite number, got NaN"),
+      message: expect.stringContaining("does not emit this: data: must be a finite number, got NaN"),
     });
     expect(touched.get()).toBeUndefined();
   });

@@ -166,7 +166,7 @@ describe("lineage of what handlers launch", () => {
     const outcomes = new Calls<SendOutcome>();
     const done = space.cell<number[]>("done");
     parent.handle((value, context) => {
-      context.send(child, value, { onOutcome: outcomes.note });
+      context.sendTo(child, value, { onOutcome: outcomes.note });
     });
     child.handle((value) => done.push(value));
     let refusals = 1;
@@ -223,7 +223,7 @@ describe("lineage of what handlers launch", () => {
     const [from, to] = [space.stream<number>("from"), there.stream<number>("to")];
     const seen = new Calls<number>();
     const outcomes = new Calls<SendOutcome>();
-    from.handle((value, context) => void context.send(to, value, { onOutcome: outcomes.note }));
+    from.handle((value, context) => void context.sendTo(to, value, { onOutcome: outcomes.note }));
     to.handle(seen.note);
     const gate = new Gate();
     line.plan = ({ method }) => (method === "commit" ? { answered: gate.opened } : {});
@@ -341,8 +341,8 @@ describe("lineage of what handlers launch", () => {
   test("[I10] events that a handler publishes are in its commit, once", async () => {
     const { space, host, disk, line } = await setup();
     const stream = space.stream<number>("stream");
-    stream.handle((value, { emit, eventId }) => {
-      emit("order.placed", { value, eventId });
+    stream.handle((value, { emit, id = "" }) => {
+      emit("order.placed", { value, eventId: id });
     });
     let refusals = 1;
     line.plan = ({ method }) => (method === "commit" && refusals-- > 0 ? { instead: STALE } : {});

@@ -816,9 +816,9 @@ describe("order and consistency of sends", () => {
     const [stream, child] = [space.stream<number>("stream"), space.stream<string>("child")];
     const seen = new Calls<unknown>();
     let calls = 0;
-    stream.handle((_, { attempt, send }) => {
+    stream.handle((_, { attempt, sendTo }) => {
       calls++;
-      send(child, "of it");
+      sendTo(child, "of it");
       seen.note([space.cell("far").get(), attempt]);
     });
     child.handle((value, { attempt }) => void seen.note([value, attempt]));

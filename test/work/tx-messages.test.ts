@@ -1,5 +1,8 @@
 /** What a handler sends and refuses through `tx`, in a loop with its journals. */
 import { describe, expect, test } from "#test";
+import type { Cell } from "../../src/cells/cell.ts";
+import { pattern } from "../../src/cells/pattern.ts";
+import { capability } from "../../src/loop/define-capability.ts";
 import { transactional } from "../../src/loop/transactional.ts";
 import { Failure } from "../../src/message/error-data.ts";
 import { timeInId } from "../../src/message/id-time.ts";
@@ -86,6 +89,182 @@ describe("messages of a transaction", () => {
     await world.settle();
     expect(log.get()).toHaveLength(2);
     expect(log.get()).toContainEqual(["placed", ["tea", "Shop.Order"]]);
+  });
+});
+
+describe("timers of a transaction", () => {
+  const mails = (log: { get(): unknown }) => (log.get() as [string, Json, number][]).map(([, data, at]) => [data, at]);
+
+  test("[U79] a timer is set with the commit, and fires once", async () => {
+    const { world, log, order } = await setup((data, tx) =>
+      tx.setTimer({ name: "remind", at: tx.now + 5_000, send: { type: "Mail.Later", data } }),
+    );
+    const from = world.host.now();
+    await order("tea");
+    await world.host.advance(60_000);
+    expect(mails(log)).toEqual([["tea", from + 5_000]]);
+  });
+
+  test("[U79] a timer that is set again under its name is replaced, also after it has fired", async () => {
+    const { world, log, order } = await setup((data, tx) =>
+      tx.setTimer({ name: "remind", delayMs: 5_000, send: { type: "Mail.Later", data } }),
+    );
+    await order("tea");
+    await world.host.advance(1_000);
+    await order("milk");
+    await world.host.advance(10_000);
+    await order("milk");
+    await world.host.advance(10_000);
+    expect(mails(log).map(([data]) => data)).toEqual(["milk", "milk"]);
+  });
+
+  test("[U79] a schedule repeats until it is cancelled, by another invocation too", async () => {
+    const { world, log, order } = await setup((data, tx) => {
+      if (data === "stop") tx.cancelTimer("remind");
+      else tx.setTimer({ name: "remind", everyMs: 1_000, send: { type: "Mail.Later", data } });
+    });
+    await order("tea");
+    await world.host.advance(3_500);
+    await order("stop");
+    await world.host.advance(10_000);
+    expect(mails(log)).toHaveLength(3);
+  });
+
+  test("[U79] a handler that throws sets no timer", async () => {
+    const { world, log, order } = await setup((data, tx) => {
+      tx.setTimer({ name: "remind", delayMs: 1, send: { type: "Mail.Later", data } });
+      throw new Error("no");
+    });
+    await expect(order()).rejects.toThrow("no");
+    await world.settle();
+    expect(log.get()).toEqual([]);
+  });
+
+  test("[U79] a timer that cannot be set is refused, with the reason", async () => {
+    const timers: readonly (readonly [object, string])[] = [
+      [{ name: "", at: 1 }, "name: a timer is named by 1 to 255 characters"],
+      [{ name: "a" }, "needs one of at, delayMs, everyMs and cron"],
+      [{ name: "a", at: 1, everyMs: 1 }, "give one of at, delayMs, everyMs and cron"],
+      [{ name: "a", at: 1, delayMs: 1 }, "give either at or delayMs"],
+      [{ name: "a", at: Number.NaN }, "at: must be milliseconds since 1970"],
+      [{ name: "a", everyMs: 0 }, "everyMs: must be a whole number"],
+      [{ name: "a", cron: "never" }, "cron:"],
+    ];
+    const { order } = await setup((data, tx) =>
+      tx.setTimer({ ...timers[data as number]?.[0], send: { type: "Mail.Later" } } as never),
+    );
+    for (const [at, [, reason]] of timers.entries()) await expect(order(at)).rejects.toThrow(reason);
+  });
+});
+
+describe("requests of a transaction", () => {
+  test("[U78] a handler that runs again asks under the same id, and the callee runs once", async () => {
+    const ids: string[] = [];
+    const world = new World(memoryWorlds);
+    const process = await world.process();
+    const { space } = process;
+    const [total, stamps] = [space.cell<number>("total", 0), space.cell<number>("stamps", 0)];
+    const shop = transactional({
+      space,
+      description: "takes orders",
+      sends: { "Stamp.Take": "command" },
+      commands: {
+        "Shop.Order": {
+          handle: async (_data: Json, tx) => {
+            const sum = tx.get(total);
+            const taken = await tx.command("Stamp.Take", null, { key: "stamp" });
+            tx.set(total, sum + 1);
+            return taken;
+          },
+        },
+      },
+    });
+    const stamp = transactional({
+      space,
+      description: "gives stamps",
+      commands: {
+        "Stamp.Take": {
+          handle: (_data: Json, tx) => {
+            ids.push(tx.message?.metadata.id ?? "");
+            tx.update(stamps, (count) => count + 1);
+            return tx.get(stamps);
+          },
+        },
+      },
+    });
+    const { loop } = await bootLoop(process, { shop, stamp });
+    let isFirst = true;
+    process.line.plan = ({ request }) => {
+      if (!isFirst || !request?.patches.some(({ id }) => id === "total")) return {};
+      isFirst = false;
+      return { instead: rejected("stale", "read-moved", "moved") };
+    };
+    expect(await world.run(() => loop.command("Shop.Order", null))).toBe(1);
+    expect([stamps.get(), new Set(ids).size]).toEqual([1, 1]);
+  });
+
+  test("[U78] a request fails with 504 after its `timeoutMs`", async () => {
+    const world = new World(memoryWorlds);
+    const process = await world.process();
+    const shop = transactional({
+      space: process.space,
+      description: "takes orders",
+      sends: { "Slow.Answer": "query" },
+      commands: {
+        "Shop.Order": { handle: (_data: Json, tx) => tx.query("Slow.Answer", null, { timeoutMs: 50 }) },
+      },
+    });
+    const never = () => new Promise<Json>(() => undefined);
+    const slow = capability({ description: "never answers", queries: { "Slow.Answer": { handle: never } } });
+    const { loop } = await bootLoop(process, { shop, slow });
+    const order = world.run(() => loop.command("Shop.Order", null));
+    await expect(order).rejects.toMatchObject({ code: 504, reason: "TIMED_OUT" });
+  });
+
+  test("[U78] without a kernel a request is refused", async () => {
+    const world = new World(memoryWorlds);
+    const { space } = await world.process();
+    const stream = space.stream<null>("orders");
+    stream.handle((_value, tx) => tx.query("Shop.List", null));
+    const outcome = await world.run(() => stream.send(null).outcome);
+    expect(outcome).toMatchObject({ kind: "failed", message: expect.stringContaining("only a kernel has handlers") });
+  });
+});
+
+describe("launches of a transaction", () => {
+  test("[U70] values for streams and pieces of patterns come with the commit, from a command", async () => {
+    let isOpen = false;
+    const { world, process, order } = await setup((_data, tx) => {
+      tx.sendTo(stream, 7);
+      tx.start(counter, { from: 1 }, { id: "piece" });
+      return isOpen ? null : tx.refuse("CLOSED");
+    });
+    const { space } = process;
+    const stream = space.stream<number>("stream");
+    const counter = pattern("counter", (inputs: Cell<{ from: number }>) => ({ next: inputs.key("from") }));
+    const seen: number[] = [];
+    stream.handle((value) => void seen.push(value));
+    await expect(order()).rejects.toThrow("CLOSED");
+    await world.settle();
+    expect([seen, [...space.pieces.keys()]]).toEqual([[], []]);
+    isOpen = true;
+    await order();
+    await world.settle();
+    expect([seen, [...space.pieces.keys()]]).toEqual([[7], ["piece"]]);
+  });
+
+  test("[U70] `transact` sends and refuses through its tx", async () => {
+    const { world, log, process } = await setup(() => null);
+    const { space } = process;
+    const refusing = (tx: Tx) => {
+      tx.push(log, "never");
+      return tx.refuse("CLOSED");
+    };
+    const refused = world.run(() => space.transact(refusing));
+    await expect(refused).rejects.toMatchObject({ reason: "CLOSED", code: 409 });
+    await world.run(() => space.transact((tx) => tx.send("Mail.Send", "tea")));
+    await world.settle();
+    expect(log.get()).toEqual([["mail", "tea"]]);
   });
 });
 

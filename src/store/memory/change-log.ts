@@ -137,6 +137,16 @@ export class ChangeLog {
     return false;
   }
 
+  /** Forgets all commits; the log continues after a sequence. */
+  restart(sequence: number): void {
+    this.#first = this.#commits.length;
+    this.#clearForgotten();
+    this.#commits = [];
+    this.#first = 0;
+    this.#cleared = 0;
+    this.#horizon = sequence;
+  }
+
   problems(head: number): string[] {
     const kept = head - this.#horizon;
     return kept === this.#size ? [] : [`the log holds ${this.#size} of the last ${kept} commits`];

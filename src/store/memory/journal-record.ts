@@ -43,7 +43,7 @@ export interface JournalRecord {
   readonly topic: string;
   readonly source: string;
   /** The message as JSON text. */
-  readonly text: string;
+  text: string;
   readonly messageId: string;
   readonly kind: Message["kind"];
   readonly type: string;

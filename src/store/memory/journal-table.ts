@@ -2,6 +2,8 @@
  * The journal in memory: rows by id, with indexes by state. `#enter` and `#leave` around each state change keep the
  * indexes consistent. SPEC: J10-J18, J22-J30.
  */
+
+import { digestOf, tombstoneOf } from "../erase.ts";
 import type {
   Claim,
   ClaimRequest,
@@ -292,6 +294,10 @@ export class JournalTable {
     return removed;
   }
 
+  records(): Iterable<JournalRecord> {
+    return this.#records.values();
+  }
+
   get lastId(): number {
     return this.#lastId;
   }
@@ -390,7 +396,10 @@ function removedOf({ awaits: _, ...delivery }: Delivery): Delivery {
 
 /** The content is the message, topic and source, without the initial state. */
 function sameContent(a: Omit<JournalEntry, "as">, b: JournalEntry): boolean {
-  return a.topic === b.topic && sameSource(a, b) && sameMessage(a.message, b.message);
+  if (a.topic !== b.topic || !sameSource(a, b)) return false;
+  const erased = digestOf(a.message.data);
+  if (erased === undefined) return sameMessage(a.message, b.message);
+  return a.message.kind === b.message.kind && digestOf(tombstoneOf(b.message.data)) === erased;
 }
 
 /** The row no longer waits for consumers. */

@@ -87,6 +87,10 @@ class MemoryFacts implements CommitFacts {
     return this.#space.head(ref);
   }
 
+  get feedStart(): number {
+    return this.#space.feedStart;
+  }
+
   writtenSince(ref: DocumentRef, sequence: number, exceptSession: string): readonly Path[] | undefined {
     return this.#space.writtenSince(ref, sequence, exceptSession);
   }

@@ -18,6 +18,7 @@ import {
 } from "../consumer.ts";
 import type { DocumentRef } from "../document.ts";
 import { changeInOrder, type DueChange, type DueRow } from "../due.ts";
+import type { Erased, EraseRequest } from "../erase.ts";
 import type {
   Claim,
   ClaimRequest,
@@ -40,6 +41,7 @@ import {
   checkDueChanges,
   checkEnding,
   checkEntries,
+  checkErase,
   checkForget,
   checkList,
   checkName,
@@ -67,6 +69,7 @@ import {
 import { ChangeWatcher } from "./change-watcher.ts";
 import type { DocumentDisk } from "./document-disk.ts";
 import { findRefusal, findTooLarge } from "./entry-refusal.ts";
+import { eraseFrom } from "./erase-memory.ts";
 import { jsonBytes } from "./json-copy.ts";
 import { commitTo } from "./memory-commit.ts";
 import { MemoryDisk } from "./memory-disk.ts";
@@ -316,6 +319,16 @@ export class MemoryStore implements Store {
   async acceptRemoved(): Promise<readonly RemovedRange[]> {
     this.#requireOpen();
     return [];
+  }
+
+  async erase(request: EraseRequest): Promise<Erased> {
+    this.#requireOpen();
+    checkErase(request);
+    const erased = eraseFrom(this.#disk, request);
+    if (!request.apply) return erased;
+    this.#jobs++;
+    for (const name of this.#disk.spaces.keys()) this.#disk.announce(name, true);
+    return erased;
   }
 
   async verify(): Promise<VerifyReport> {

@@ -20,6 +20,7 @@ import type { DocumentHead, OversizedDocument } from "../commit-rules.ts";
 import { type DocumentRef, documentKey } from "../document.ts";
 import { compareIds } from "../document-list.ts";
 import { DocumentMap } from "../document-map.ts";
+import { ERASED_RESULT } from "../erase.ts";
 import { applyOperations } from "../patch.ts";
 import { type PathOperation, writeTouchesRead } from "../path-operation.ts";
 import { madeAt } from "../receipt-name.ts";
@@ -104,6 +105,11 @@ export class SpaceTable {
 
   get sequence(): number {
     return this.#sequence;
+  }
+
+  /** The log has every commit after this sequence. */
+  get feedStart(): number {
+    return this.#log.start;
   }
 
   get documentCount(): number {
@@ -248,6 +254,27 @@ export class SpaceTable {
     this.#ending = this.#ending.filter(({ ids }) => ids.length > 0);
     if (removed.size > 0) this.#dropBasisOf(removed);
     return removed.size;
+  }
+
+  /** Documents, including tombstones. */
+  documents(): IterableIterator<[DocumentRef, { readonly value: Json | undefined }]> {
+    return this.#documents.entries();
+  }
+
+  /** Removes documents, replaces the values of receipts, and restarts the feed one sequence ahead. */
+  erase(removed: readonly DocumentRef[], receipts: readonly DocumentRef[]): void {
+    for (const ref of removed) {
+      this.#documents.delete(ref);
+      this.#labels.delete(ref);
+    }
+    for (const ref of receipts) {
+      const document = this.#documents.get(ref);
+      if (document !== undefined) document.value = ERASED_RESULT;
+    }
+    this.#listed.clear();
+    this.#dropBasisOf(new Set(removed.map(documentKey)));
+    this.#sequence++;
+    this.#log.restart(this.#sequence);
   }
 
   /** An input that was removed can no longer be compared, so the basis rows that use it are dropped. */

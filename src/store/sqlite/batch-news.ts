@@ -25,6 +25,12 @@ export class BatchNews implements WriterEvents {
     this.#commitsTold = tables.commits.count();
   }
 
+  /** A space moved without a caller's commit. */
+  moved(space: string): void {
+    this.#touched.spaces.add(space);
+    this.#touched.commits++;
+  }
+
   journal(): void {
     this.#touched.journal = true;
   }

@@ -16,7 +16,9 @@
  */
 import { pathToFileURL } from "node:url";
 import type { Host } from "../../host/host.ts";
+import { StoreError } from "../store.ts";
 import type { Connection, Row, Statement, WorkCount } from "./connection.ts";
+import { rebuild, requireTruncated } from "./erase.ts";
 import { LogCopier } from "./log-copier.ts";
 import type { ResolvedOptions } from "./options.ts";
 import { engineError } from "./sqlite-error.ts";
@@ -117,6 +119,32 @@ export class Checkpoints {
     if (found?.["busy"] === 0) this.#endFrom = LENGTH_MAX * this.#pagesMax;
     // Another process is copying now, for which the engine never waits: the next batch tries again.
     if (this.#state === "turning" && found?.["log"] !== -1) this.#state = "idle";
+  }
+
+  /** Rebuilds the file and truncates the log, in the thread if there is one. No batch runs meanwhile. */
+  async rebuild(): Promise<void> {
+    while (this.#isBusy()) await this.#underWay;
+    if (this.#state === "closed") throw new StoreError("STORE_CLOSED", "the store was closed; open it again to go on");
+    this.#state = "ending";
+    const { promise, resolve } = Promise.withResolvers<void>();
+    this.#underWay = promise;
+    try {
+      if (this.#copier === undefined) this.#copier = this.#startCopier();
+      const rebuilt = await this.#copier?.rebuild();
+      if (rebuilt?.kind === "failed") throw engineError(rebuilt.message, rebuilt.errcode);
+      if (rebuilt?.kind === "copied") requireTruncated(rebuilt);
+      else rebuild(this.#connection);
+    } finally {
+      if (this.#isBusy()) this.#state = "idle";
+      resolve();
+      const go = this.#go;
+      this.#go = undefined;
+      go?.();
+    }
+  }
+
+  #isBusy(): boolean {
+    return this.#state === "copying" || this.#state === "ending";
   }
 
   /** Waits for a copy in the thread and ends the thread; no copy starts afterwards. */

@@ -74,6 +74,10 @@ export class SqliteCommitFacts implements CommitFacts {
     return birth ? this.#tables.documents.headOrBirth(space, birth) : this.#tables.documents.head(space, ref);
   }
 
+  get feedStart(): number {
+    return this.#space === undefined ? 0 : feedStart(this.#space, this.#feedCommits);
+  }
+
   writtenSince(ref: DocumentRef, sequence: number, exceptSession: string): readonly Path[] | undefined {
     const { documents, commits } = this.#tables;
     const space = this.#space;

@@ -1,8 +1,10 @@
 /**
  * Opens a file exclusively to erase a subject from it (`erase.ts`).
  */
+
+import type { Erased } from "../erase.ts";
 import { type Connection, configure, openConnection } from "./connection.ts";
-import { type Erased, eraseSubject, rebuild } from "./erase.ts";
+import { eraseSubject, rebuild } from "./erase.ts";
 import { resolveOptions, type SqliteStoreOptions } from "./options.ts";
 
 /**
@@ -14,10 +16,10 @@ export function eraseFromFile(options: SqliteStoreOptions, subject: string, appl
   const connection = openConnection(resolved, !apply);
   try {
     configure(connection, resolved, !apply);
-    if (!apply) return inTransaction(connection, "BEGIN", () => eraseSubject(connection, subject, false));
+    if (!apply) return inTransaction(connection, "BEGIN", () => eraseSubject(connection, { subject, apply }));
     // Freed space is overwritten, even if the rebuild is interrupted.
     connection.exec("PRAGMA secure_delete = ON; PRAGMA locking_mode = EXCLUSIVE");
-    const erased = inTransaction(connection, "BEGIN EXCLUSIVE", () => eraseSubject(connection, subject, true));
+    const erased = inTransaction(connection, "BEGIN EXCLUSIVE", () => eraseSubject(connection, { subject, apply }));
     rebuild(connection);
     return erased;
   } finally {

@@ -1,66 +1,77 @@
 /**
- * Erases the data of a subject from a store file permanently. SPEC: S134-S137. No other process may have the file open.
+ * Erases the data of a subject from a store file permanently. SPEC: S134-S137, S145.
  *
  * - Documents with the subject in their name are removed without a trace.
  * - Done and failed journal rows that mention the subject, and rows caused by them, keep their place in the hash chain
  *   and lose payload, metadata and error texts. Receipts of these messages lose their results.
  * - The feed of every space restarts at its head, and every document with patches gets a new base, because patches and
  *   snapshots contain old values.
+ * - Every space moves on by one sequence that the feed does not have, so that replicas load their documents again.
  * - Freed pages are overwritten, the file is rebuilt, and the log is truncated.
  *
  * Pending rows, timers, and documents that mention the subject only in their values stay and are reported.
  */
+import { ERASE_LEFT_MAX, ERASE_READERS_MS } from "../../limits.ts";
+import { ERASED_RESULT, type Erased, type EraseRequest, mentions } from "../erase.ts";
 import { eventOf, isReceiptName } from "../receipt-name.ts";
+import { StoreError } from "../store.ts";
 import type { Connection, Row } from "./connection.ts";
 import { DocumentBase } from "./document-base.ts";
 import { DocumentTable } from "./document-table.ts";
-import { erasedDigest, mentions, tombstoneOf } from "./erased-text.ts";
-
-export interface Erased {
-  /** Removed documents. */
-  readonly documents: number;
-  /** Journal rows whose payload is now a tombstone. */
-  readonly rows: number;
-  readonly receipts: number;
-  readonly left: {
-    /** Journal rows that are not settled yet. */
-    readonly unsettled: number;
-    readonly due: number;
-    /** Names of documents that mention the subject in their values; at most a hundred. */
-    readonly documents: readonly string[];
-  };
-}
-
-const LEFT_MAX = 100;
-const ERASED_RESULT = { $erased: true };
+import { erasedDigest, tombstoneOf } from "./erased-text.ts";
 
 /** Finds the data, and erases it if `apply` is true, in the caller's transaction. `rebuild` must follow the commit. */
-export function eraseSubject(connection: Connection, subject: string, apply: boolean): Erased {
-  const erasure = new Erasure(connection, subject);
+export function eraseSubject(connection: Connection, request: EraseRequest): Erased {
+  const erasure = new Erasure(connection, request);
   const erased = erasure.find();
-  if (apply) erasure.apply();
+  if (request.apply) erasure.apply();
   return erased;
 }
 
-/** Removes pages that held erased text, from the file and its log. */
+/** Removes pages that held erased text, from the file and its log. The copy in between is a file: the store may be large. */
+export const REBUILD = [
+  `PRAGMA busy_timeout = ${ERASE_READERS_MS}`,
+  "PRAGMA temp_store = 1",
+  "VACUUM",
+  "PRAGMA temp_store = 2",
+] as const;
+export const TRUNCATE_LOG = "PRAGMA wal_checkpoint(TRUNCATE)";
+
 export function rebuild(connection: Connection): void {
-  connection.exec("VACUUM");
-  connection.exec("PRAGMA wal_checkpoint(TRUNCATE)");
+  try {
+    for (const sql of REBUILD) connection.exec(sql);
+    requireTruncated(connection.prepare(TRUNCATE_LOG).get());
+  } finally {
+    connection.exec("PRAGMA busy_timeout = 0");
+  }
+}
+
+/** `result` is the row of the statement that truncates the log. */
+export function requireTruncated(result: { readonly busy?: unknown } | undefined): void {
+  if (result?.busy === 0) return;
+  throw new StoreError(
+    "STORE_BUSY",
+    "the data were erased, but a reader keeps the log with their text; end readers of the file and erase again",
+  );
 }
 
 class Erasure {
   readonly #connection: Connection;
   readonly #subject: string;
+  readonly #askedBy: string | undefined;
   readonly #documents: DocumentTable;
   readonly #bases: DocumentBase;
   readonly #named: number[] = [];
   readonly #rows = new Map<number, Row>();
+  /** The row of the message that asks for the erasure. */
+  #asking: Row | undefined;
   readonly #messages = new Set<string>();
   readonly #receipts: number[] = [];
 
-  constructor(connection: Connection, subject: string) {
+  constructor(connection: Connection, { subject, askedBy }: EraseRequest) {
     this.#connection = connection;
     this.#subject = subject;
+    this.#askedBy = askedBy;
     this.#documents = new DocumentTable(connection);
     this.#bases = new DocumentBase(connection);
   }
@@ -82,7 +93,7 @@ class Erasure {
     this.#eraseReceipts();
     this.#removeDocuments();
     this.#rebase();
-    this.#connection.exec("DELETE FROM change; UPDATE space SET floor = sequence");
+    this.#connection.exec("DELETE FROM change; UPDATE space SET sequence = sequence + 1, floor = sequence + 1");
   }
 
   /** Finds rows that mention the subject, and rows caused by them. Returns the number of unsettled ones. */
@@ -95,7 +106,8 @@ class Erasure {
     for (const row of rows) {
       const isCaused = row["causation_id"] !== null && this.#messages.has(String(row["causation_id"]));
       if (!isCaused && !this.#isIn(row, columns)) continue;
-      if (row["status"] !== "done" && row["status"] !== "failed") unsettled++;
+      if (this.#askedBy !== undefined && row["message_id"] === this.#askedBy) this.#asking = row;
+      else if (row["status"] !== "done" && row["status"] !== "failed") unsettled++;
       else {
         if (row["message_id"] !== null) this.#messages.add(String(row["message_id"]));
         if (erasedDigest(String(row["payload"])) === undefined) this.#rows.set(Number(row["id"]), row);
@@ -115,7 +127,7 @@ class Erasure {
       if (isReceiptName(ref.id)) {
         if (this.#isOfErased(ref.id) || this.#isInValue(of, ref)) this.#receipts.push(Number(id));
       } else if (mentions(ref.id, this.#subject) || mentions(ref.scope, this.#subject)) this.#named.push(Number(id));
-      else if (left.length < LEFT_MAX && this.#isInValue(of, ref)) left.push(`${space}/${scope}/${name}`);
+      else if (left.length < ERASE_LEFT_MAX && this.#isInValue(of, ref)) left.push(`${space}/${scope}/${name}`);
       this.#documents.trim();
     }
     return left;
@@ -144,6 +156,7 @@ class Erasure {
     const deliveries = this.#connection.prepare(
       "UPDATE delivery SET error = 'erased' WHERE event = ? AND error IS NOT NULL",
     );
+    if (this.#asking) this.#rows.set(Number(this.#asking["id"]), this.#asking);
     for (const [id, { payload, metadata, error, reason }] of this.#rows) {
       const further = metadata === null ? null : tombstoneOf(String(metadata));
       const [failure, why] = [error, reason].map((text) => (text === null ? null : "erased"));

@@ -23,14 +23,3 @@ export function erasedDigest(text: string): string | undefined {
   if (text.length !== BEGIN.length + DIGEST_LENGTH + END.length || !text.startsWith(BEGIN)) return undefined;
   return text.slice(BEGIN.length, -END.length);
 }
-
-/** Whether a text contains the subject as a whole word, without a letter or digit directly before or after it. */
-export function mentions(text: string, subject: string): boolean {
-  for (let at = text.indexOf(subject); at >= 0; at = text.indexOf(subject, at + 1)) {
-    const isWhole = !WORD.test(text[at - 1] ?? " ") && !WORD.test(text[at + subject.length] ?? " ");
-    if (isWhole) return true;
-  }
-  return false;
-}
-
-const WORD = /[\p{L}\p{N}]/u;

@@ -169,6 +169,11 @@ export class GroupCommit {
     if (this.#state.kind !== "stopped") this.#state = { kind: "closed" };
   }
 
+  /** Rebuilds the file between two batches; batches wait meanwhile, reads do not. */
+  rebuild(): Promise<void> {
+    return this.#checkpoints.rebuild();
+  }
+
   /** Whether a batch is about to begin, which will notice foreign writes itself. */
   get hasQueued(): boolean {
     return this.#queue.length > 0;

@@ -13,6 +13,7 @@ import { type Rejection, rejected } from "../rejection.ts";
 import { checkEnding, checkName } from "../request-check.ts";
 import { sameMessage, sameSource } from "../same-message.ts";
 import type { Row } from "./connection.ts";
+import { digestOf, erasedDigest } from "./erased-text.ts";
 import type { SignedColumns } from "./journal-hash.ts";
 import { jsonText } from "./json-text.ts";
 
@@ -141,7 +142,9 @@ export function holdsSameContent(row: Row, entry: EncodedEntry): boolean {
   if (stored === undefined) return false;
   const message = rebuild(asRow(entry));
   const isFrom = sameSource({ message: stored, source: String(row["source"]) }, { message, source: entry.source });
-  return isFrom && sameMessage(stored, message);
+  const erased = erasedDigest(String(row["payload"]));
+  if (erased === undefined) return isFrom && sameMessage(stored, message);
+  return isFrom && row["kind"] === entry.kind && digestOf(entry.payload) === erased;
 }
 
 /** The columns that a message is rebuilt from. */

@@ -9,11 +9,12 @@
  */
 import { Worker } from "node:worker_threads";
 import { settingsOf } from "./connection.ts";
+import { REBUILD, TRUNCATE_LOG } from "./erase.ts";
 import type { ResolvedOptions } from "./options.ts";
 
 /** The result of a copy: frames in the log and how many of them are in the database, or the engine's error. */
 export type Copied =
-  | { readonly kind: "copied"; readonly log: number; readonly checkpointed: number }
+  | { readonly kind: "copied"; readonly log: number; readonly checkpointed: number; readonly busy: number }
   | { readonly kind: "failed"; readonly message: string; readonly errcode: number }
   | { readonly kind: "gone" };
 
@@ -37,8 +38,10 @@ parentPort.on("message", (order) => {
     return;
   }
   try {
-    const { log, checkpointed } = copy.get();
-    parentPort.postMessage({ kind: "copied", log, checkpointed });
+    if (order === "rebuild") for (const sql of workerData.rebuild) database.exec(sql);
+    const { log, checkpointed, busy } = order === "rebuild" ? database.prepare(workerData.truncate).get() : copy.get();
+    if (order === "rebuild") database.exec("PRAGMA busy_timeout = 0");
+    parentPort.postMessage({ kind: "copied", log, checkpointed, busy });
   } catch (error) {
     if (typeof error.errcode !== "number") throw error;
     parentPort.postMessage({ kind: "failed", message: error.message, errcode: error.errcode });
@@ -60,7 +63,12 @@ export class LogCopier {
   /** Throws if no thread can be started. `file` is absolute, because the process may change its directory. */
   constructor(file: URL, options: ResolvedOptions) {
     // A missing file must not be created.
-    const workerData = { url: `${file}?mode=rw`, settings: settingsOf(options, false) };
+    const workerData = {
+      url: `${file}?mode=rw`,
+      settings: settingsOf(options, false),
+      rebuild: REBUILD,
+      truncate: TRUNCATE_LOG,
+    };
     this.#worker = new Worker(PROGRAM, {
       eval: true,
       name: "millrace checkpoints",
@@ -83,9 +91,18 @@ export class LogCopier {
 
   /** One copy at a time. */
   copy(): Promise<Copied> {
+    return this.#order("copy");
+  }
+
+  /** Rebuilds the file, then truncates the log. */
+  rebuild(): Promise<Copied> {
+    return this.#order("rebuild");
+  }
+
+  #order(order: "copy" | "rebuild"): Promise<Copied> {
     if (this.#isGone) return Promise.resolve(GONE);
     this.#worker.ref();
-    this.#worker.postMessage("copy");
+    this.#worker.postMessage(order);
     this.#copied = new Promise((resolve) => {
       this.#answer = resolve;
     });

@@ -43,6 +43,10 @@ export class SpaceTable implements TableCache {
     return this.#remember(name, Number(this.#sql.makeSpace.get(name)?.["id"]), 0, 0);
   }
 
+  all(): Space[] {
+    return this.#sql.names.all().flatMap(({ name }) => this.find(String(name)) ?? []);
+  }
+
   move(space: Space): void {
     space.sequence++;
     this.#moved.add(space);
@@ -74,6 +78,7 @@ function statements(connection: Connection) {
   const prepare = (sql: string) => connection.prepare(sql);
   return {
     space: prepare("SELECT id, sequence, floor FROM space WHERE name = ?"),
+    names: prepare("SELECT name FROM space ORDER BY id"),
     makeSpace: prepare("INSERT INTO space (name, sequence, floor) VALUES (?, 0, 0) RETURNING id"),
     writeSpace: prepare("UPDATE space SET sequence = ?, floor = ? WHERE id = ?"),
   };

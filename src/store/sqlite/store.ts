@@ -16,6 +16,7 @@ import {
 } from "../consumer.ts";
 import type { DocumentRef } from "../document.ts";
 import { changeInOrder, type DueChange, type DueRow } from "../due.ts";
+import type { Erased, EraseRequest } from "../erase.ts";
 import type {
   Claim,
   ClaimRequest,
@@ -36,6 +37,7 @@ import {
   checkCount,
   checkDueChanges,
   checkEnding,
+  checkErase,
   checkForget,
   checkList,
   checkName,
@@ -68,6 +70,7 @@ import { CommitWriter, encodeCommit, ownSettlement } from "./commit-writer.ts";
 import type { Connection } from "./connection.ts";
 import { DocumentReads } from "./document-reads.ts";
 import { encodeDueChange } from "./due-table.ts";
+import { eraseSubject } from "./erase.ts";
 import { GroupCommit } from "./group-commit.ts";
 import { encodeEntries } from "./journal-entry.ts";
 import { countJournal, lastJournalId, queryJournal } from "./journal-query.ts";
@@ -337,6 +340,38 @@ export class SqliteStore implements Store {
       this.#tables.journal.flush();
       return acceptRemoved(this.#connection);
     });
+  }
+
+  async erase(request: EraseRequest): Promise<Erased> {
+    checkErase(request);
+    const own = { ...request };
+    if (!own.apply) {
+      this.#requireOpen();
+      await using reader = openReader(this.#options);
+      return eraseSubject(reader.connection, own);
+    }
+    const erased = await this.#write("journal", () => () => {
+      this.#tables.flush();
+      // Freed space is overwritten, even if the process dies before the file is rebuilt.
+      this.#connection.exec("PRAGMA secure_delete = ON");
+      const result = eraseSubject(this.#connection, own);
+      this.#tables.forget();
+      this.#moveSpaces();
+      return result;
+    });
+    await this.#writer.rebuild();
+    this.#connection.exec("PRAGMA secure_delete = OFF");
+    return erased;
+  }
+
+  /** Notes in the log of commits that every space has moved, for replicas of this and of other processes. */
+  #moveSpaces(): void {
+    const session = `erasure ${this.#host.id()}`;
+    for (const [at, { id, name, sequence }] of this.#tables.spaces.all().entries()) {
+      const identity = { session, localSequence: at + 1, digest: "" };
+      this.#tables.commits.add({ ...identity, space: id, sequence, journalIds: [], moves: true });
+      this.#news.moved(name);
+    }
   }
 
   async verify(): Promise<VerifyReport> {

@@ -9,6 +9,7 @@ import { conflictCases } from "./conflicts.ts";
 import { consumerCases } from "./consumers.ts";
 import { documentCases } from "./documents.ts";
 import { dueCases } from "./due.ts";
+import { erasingCases } from "./erasing.ts";
 import { feedCases } from "./feed.ts";
 import { journalCases } from "./journal.ts";
 import { leaseCases } from "./leases.ts";
@@ -46,6 +47,7 @@ export function describeStore(name: string, open: OpenStore, { modelRuns }: Suit
     receiptCases(open);
     receiptHistories(open, Math.ceil(modelRuns / 5));
     dueCases(open);
+    erasingCases(open);
     lifeCases(open);
     modelCases(open, modelRuns);
   });
