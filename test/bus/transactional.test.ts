@@ -57,7 +57,7 @@ describe("labels", () => {
     expect(replica.place(receiptOf(message!.metadata.id, "keep")).labels?.places).toEqual([{ path: [], label: ["s"] }]);
   });
 
-  test("[F11] a handler of a labelled event begins with its label, and so does what it publishes", async () => {
+  test("[F11] [F23] a handler of a labelled event begins with its label, and so does what it publishes", async () => {
     const { bus, act, row, on } = await labelled();
     on("first", (_event, tx) => {
       tx.read(SECRET);

@@ -41,7 +41,7 @@ describe("labels", () => {
     expect(codeOf(() => labelOf([""]))).toBe("LABEL_MISUSE");
   });
 
-  test("[F8] lie on places: above, at and below what is read, step by step", async () => {
+  test("[F20] lie on places: above, at and below what is read, step by step", async () => {
     const { space, quiet } = await setup();
     const doc = space.cell<{ a: { b: number; c: number }; "a/b": number }>("doc");
     doc.set({ a: { b: 1, c: 2 }, "a/b": 3 });
@@ -363,7 +363,7 @@ describe("what is sent", () => {
     expect(published.map(({ message }) => message?.metadata.label)).toEqual([["s"], undefined]);
   });
 
-  test("[F11] under a label, and handled, does not show in the ids of what others send, or in those that handlers make", async () => {
+  test("[F25] under a label, and handled, does not show in the ids of what others send, or in those that handlers make", async () => {
     const ids = async (secretSends: number) => {
       const { space, secret, quiet } = await withSecret();
       const [high, low] = [space.stream<number>("high"), space.stream<number>("low")];
@@ -389,7 +389,7 @@ describe("what is sent", () => {
     expect(await ids(3)).toEqual(await ids(0));
   });
 
-  test("[F11] from above a handler's clearance does not reach it, nor what brings it up to date", async () => {
+  test("[F24] from above a handler's clearance does not reach it, nor what brings it up to date", async () => {
     const { space, secret, outcomes, onOutcome, quiet } = await withStreams();
     const told = new Calls();
     const deaf = space.stream<number>("deaf");

@@ -79,7 +79,7 @@ describe("the life of pieces", () => {
     expect([title, rest]).toEqual([space.cell<{ inputs: Job }>("j/piece").key("inputs").key("name").asLink(), {}]);
   });
 
-  test("[P4] a stop that is asked for while the piece starts comes after the start", async () => {
+  test("[P4] [P21] a stop that is asked for while the piece starts comes after the start", async () => {
     const { space, job, open, done, nodes, index } = await office();
     const before = nodes();
     const starting = space.run(job, { name: "a" }, { id: "j" });
@@ -187,7 +187,7 @@ describe("owners", () => {
     expect([...space.pieces.keys()].toSorted()).toEqual(["d", "t"]);
   });
 
-  test("[P4] [P7] what a nested piece launched belongs to the outermost one: stopped with it, and not resumed", async () => {
+  test("[P4] [P22] what a nested piece launched belongs to the outermost one: stopped with it, and not resumed", async () => {
     const { space, desk, job, open, done, index } = await office();
     const house = pattern("house", (_: Cell<object>, piece) => ({ desk: piece.run("desk", desk, {}) }));
     const { parts } = await done(space.run(house, {}, { id: "h" }));

@@ -155,7 +155,7 @@ describe("patterns and pieces", () => {
     expect(await here(site, other.space.cell<{ total: number }>("a").key("total").pull())).toBe(10);
   });
 
-  test("[P6] a piece that is started under its id again is the same piece with the new inputs; another pattern is refused", async () => {
+  test("[P6] [P20] a piece that is started under its id again is the same piece with the new inputs; another pattern is refused", async () => {
     const site = await setup();
     const { space, scheduler } = site;
     await here(site, space.run(line, { price: 1, count: 1 }, { id: "a" }));

@@ -138,7 +138,7 @@ describe("dev", () => {
     await dev.said(/socket .*pid \d+/);
   });
 
-  test("[K45] a killed dev leaves no kernel behind", async () => {
+  test("[K160] a killed dev leaves no kernel behind", async () => {
     const { cwd, ask } = await newApp();
     const dev = new Dev(cwd, join("app", "app.ts"));
     await dev.said(/socket .*pid \d+/);

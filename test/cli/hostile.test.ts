@@ -30,7 +30,7 @@ function isHarmless({ stdout, stderr }: Ended): void {
   }
 }
 
-test("[K59] verbs escape text that drives a terminal or forges a line, and JSON output keeps its value", async () => {
+test("[K59] [K155] verbs escape text that drives a terminal or forges a line, and JSON output keeps its value", async () => {
   const { kernel, millrace, coloured } = await attackedKernel();
   const calls = [
     ["ls", "failures"],

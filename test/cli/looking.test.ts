@@ -73,7 +73,7 @@ describe("a running kernel", () => {
     await client.close();
   });
 
-  test("[K18] trace shows the changes of a command and the nodes that ran because of it", async () => {
+  test("[K18] [K158] trace shows the changes of a command and the nodes that ran because of it", async () => {
     const { millrace, json, orderId, client } = await busyKernel();
     const { stdout } = await millrace("trace", orderId);
     expect(stdout.split("\n").slice(1)).toEqual([

@@ -51,7 +51,7 @@ describe.for(["a running kernel", "a stopped kernel's file"] as const)("%s", (wh
     });
   });
 
-  test("[K44] a failed command is requeued only by its id, and a filter reports that it is left", async () => {
+  test("[K159] a failed command is requeued only by its id, and a filter reports that it is left", async () => {
     const { millrace, json, start } = setup();
     const kernel = await start();
     const client = await kernel.connect();

@@ -133,7 +133,7 @@ describe("requests", () => {
     expect(await client.query("Syscall.Ping", 2)).toBe(2);
   });
 
-  test("[K32] a request that does not fit a line is refused, and the next is answered", async () => {
+  test("[K170] a request that does not fit a line is refused, and the next is answered", async () => {
     const kernel = await KernelProcess.start(scratchFolder());
     await using client = await kernel.connect();
     await expect(client.query("Syscall.Ping", "ü".repeat(600_000))).rejects.toMatchObject({
@@ -299,7 +299,7 @@ describe("subscribing", () => {
     await expect(client.subscribe({ types: ["nonsense"] }).next()).rejects.toMatchObject({ code: 422 });
   });
 
-  test("[K35] a subscription reports events removed from the journal, and continues without them on request", async () => {
+  test("[K172] a subscription reports events removed from the journal, and continues without them on request", async () => {
     const path = join(scratchFolder(), "kernel.sock");
     await using kernel = await Kernel.open({
       ...{ store: memoryStore(), socketPath: path, capabilities: {} },
@@ -321,7 +321,7 @@ describe("subscribing", () => {
     expect(told).toEqual([{ firstId: 4, lastId: 8 }, 9, 10]);
   });
 
-  test("[K35] [N12] a subscription fails without a journal, instead of retrying", async () => {
+  test("[K172] [N12] a subscription fails without a journal, instead of retrying", async () => {
     const { path } = await serve();
     await using client = await Client.connect({ path });
     await expect(client.subscribe().next()).rejects.toMatchObject({

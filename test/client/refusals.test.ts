@@ -42,7 +42,7 @@ async function until(holds: () => boolean): Promise<void> {
 const host = systemHost();
 
 describe("requests that are not sent", () => {
-  test("[K30] [M6] a value that is not JSON is refused instead of being changed", async () => {
+  test("[K169] [M6] a value that is not JSON is refused instead of being changed", async () => {
     const { path, lines } = await server();
     await using client = await Client.connect({ path });
     const cycle: { self?: unknown } = {};
@@ -54,7 +54,7 @@ describe("requests that are not sent", () => {
     expect(lines).toEqual([]);
   });
 
-  test("[K30] a second request with a waiting id is 409, and the first request gets its answer", async () => {
+  test("[K169] a second request with a waiting id is 409, and the first request gets its answer", async () => {
     const { path, lines, answer } = await server();
     await using client = await Client.connect({ path });
     const request = query(host, "Some.Thing", "first");
@@ -72,7 +72,7 @@ describe("requests that are not sent", () => {
 });
 
 describe("a lost connection", () => {
-  test("[H20] [K33] a lost connection is restored even if its listener throws", async () => {
+  test("[H32] [K33] a lost connection is restored even if its listener throws", async () => {
     const { path, lines, sockets, answer } = await server();
     const told: string[] = [];
     const host = systemHost();

@@ -19,14 +19,14 @@ beforeAll(async () => {
 afterAll(() => project?.[Symbol.dispose]());
 
 describe("pages", () => {
-  test("[K7] what looks like a command runs, or says why it does not", () => {
+  test("[K151] what looks like a command runs, or says why it does not", () => {
     const unmarked = pages.flatMap(({ blocks }) => blocks.filter(isUnmarked).map(({ place }) => place));
     expect(unmarked).toEqual([]);
     expect(isUnmarked(codeBlocks("page.md", "```\n$ rm -rf .\n```\n")[0]!)).toBe(true);
     expect(isUnmarked(codeBlocks("page.md", "```sh not-run: no\n$ rm -rf .\n```\n")[0]!)).toBe(false);
   });
 
-  test.for(followed)("[K7] $page can be followed", async ({ page, blocks }) => {
+  test.for(followed)("[K151] $page can be followed", async ({ page, blocks }) => {
     // The pages of the tutorial are read one after the other, in one directory.
     const isTutorial = page.startsWith(join("docs", "tutorial"));
     const folder = join(project.folder, isTutorial ? "tutorial" : page.replaceAll(/\W/g, "-"));

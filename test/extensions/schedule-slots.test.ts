@@ -123,7 +123,7 @@ describe("a slot that has come", () => {
     expect(await rows(a)).toMatchObject([{ attempt: 1, hold: { by: won[0] ? "a" : "b" } }]);
   });
 
-  test("[X47] is not taken from one who says that he lives, however far the other's clock is ahead", async () => {
+  test("[X47] [X60] is not taken from one who says that he lives, however far the other's clock is ahead", async () => {
     const { world, b, mine, other } = await waiting();
     await mine.claim();
     expect(await other.claim()).toBe(false);

@@ -103,7 +103,7 @@ describe("schedules on a store that several kernels share", () => {
     expect(shared.minutes).toEqual([0, 4, 8]);
   });
 
-  test("[X44] [X47] what a killed process was running is run again by another when its lease is over", async () => {
+  test("[X44] [X60] what a killed process was running is run again by another when its lease is over", async () => {
     const shared = new SharedStore();
     await shared.start("0 * * * *");
     await shared.start("0 * * * *");
@@ -199,7 +199,7 @@ describe("schedules on a store that several kernels share", () => {
     expect(await look()).toEqual([]);
   });
 
-  test("[X48] [X45] slots of an older version wake nobody any more: they are taken over or removed, and named", async () => {
+  test("[X61] [X45] slots of an older version wake nobody any more: they are taken over or removed, and named", async () => {
     const shared = new SharedStore();
     const dueAtMs = shared.host.now() - MINUTE;
     const old = { extensionId: "clock", name: "tick", cron: "* * * * *", slotMs: dueAtMs, attempt: 0 };

@@ -19,7 +19,7 @@ function runProcess(body: string): Promise<{ code: number | null; output: string
 }
 
 describe("a process with a system host", () => {
-  test("[H6] an idle process ends by itself, with background timers and cancelled ones of any length", async () => {
+  test("[H31] an idle process ends by itself, with background timers and cancelled ones of any length", async () => {
     const { code, output } = await runProcess(`
       host.timer(3_000_000_000, () => console.log("fired"), { keepAlive: false });
       host.timer(600_000, () => console.log("fired")).cancel();
@@ -29,7 +29,7 @@ describe("a process with a system host", () => {
     expect({ code, output }).toEqual({ code: 0, output: "task\n" });
   });
 
-  test("[H6] a process stays alive for a timer, and lets earlier background timers fire", async () => {
+  test("[H31] a process stays alive for a timer, and lets earlier background timers fire", async () => {
     const { code, output } = await runProcess(`
       host.timer(1, () => console.log("background"), { keepAlive: false });
       host.timer(20, () => console.log("kept"));

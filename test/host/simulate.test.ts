@@ -79,7 +79,7 @@ describe("real time and randomness under simulation", () => {
     await expect(run).rejects.toThrow("Math.random() was called");
   });
 
-  test("[H16] the globals are restored after a run, after an error and after the last of several guards", async () => {
+  test("[H34] the globals are restored after a run, after an error and after the last of several guards", async () => {
     const ownBefore = Object.hasOwn(crypto, "randomUUID");
     await simulate(1, nothing);
     expect(globals()).toEqual(realGlobals);
@@ -100,7 +100,7 @@ describe("real time and randomness under simulation", () => {
     expect(Number.isInteger(Date.now())).toBe(true);
   });
 
-  test("[H16] calls without time or randomness stay allowed", async () => {
+  test("[H34] calls without time or randomness stay allowed", async () => {
     const real = new Date(5);
     const { value } = await simulate(1, async (host) => {
       const log: unknown[] = [];

@@ -258,7 +258,7 @@ describe("driving a simulation", () => {
     expect(host.pendingTimers).toBe(1);
   });
 
-  test("[H14] a run of exactly maxSteps succeeds, and one more is an overrun with a remedy", async () => {
+  test("[H33] a run of exactly maxSteps succeeds, and one more is an overrun with a remedy", async () => {
     const exact = setup();
     for (let count = 0; count < 10; count++) exact.host.task(() => undefined);
     await exact.host.runUntilIdle({ maxSteps: 10 });
@@ -274,7 +274,7 @@ describe("driving a simulation", () => {
     await expect(host.runUntilIdle({ maxSteps: 10 })).rejects.toThrow(/seed 42.*keepAlive/s);
   });
 
-  test("[H14] run(main) returns the result or error of main", async () => {
+  test("[H33] run(main) returns the result or error of main", async () => {
     const { host } = setup();
     const main = async () => {
       await host.yield();
@@ -288,12 +288,12 @@ describe("driving a simulation", () => {
     await expect(host.run(failing)).rejects.toThrow("from main");
   });
 
-  test("[H14] run(main) reports a main that cannot finish", async () => {
+  test("[H33] run(main) reports a main that cannot finish", async () => {
     const { host } = setup();
     expect(await codeOf(() => host.run(() => new Promise(() => undefined)))).toBe("SIMULATION_STUCK");
   });
 
-  test("[H14] a simulation has one driver at a time, and is free again after an error", async () => {
+  test("[H33] a simulation has one driver at a time, and is free again after an error", async () => {
     const { host } = setup();
     const outcomes: string[] = [];
     host.task(async () => void outcomes.push(await codeOf(() => host.step())));

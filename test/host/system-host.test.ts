@@ -57,7 +57,7 @@ describe("timers of the system host", () => {
     for (const [index, at] of times.entries()) expect(at - start >= delays[index]!).toBe(true);
   });
 
-  test("[H4] the longest delay of the runtime is requested at once, one more in two pieces", () => {
+  test("[H30] the longest delay of the runtime is requested at once, one more in two pieces", () => {
     const { platform, host, log, say } = setup();
     host.timer(TIMER_CHUNK_MS, say("chunk"));
     platform.turnUntilIdle();
@@ -68,7 +68,7 @@ describe("timers of the system host", () => {
     expect(log).toEqual(["chunk", "more"]);
   });
 
-  test("[H4] a timer of 100 years fires after 100 years, armed in several pieces", () => {
+  test("[H4] [H30] a timer of 100 years fires after 100 years, armed in several pieces", () => {
     const { platform, host, log, say } = setup();
     host.timer(TIMER_DELAY_MS_MAX, say("century"));
     while (log.length === 0) expect(platform.turn()).toBe(true);
@@ -149,7 +149,7 @@ describe("timers of the system host", () => {
     expect(log).toEqual(["cancelled true"]);
   });
 
-  test("[H6] only timers without keepAlive: false keep the process alive", () => {
+  test("[H31] only timers without keepAlive: false keep the process alive", () => {
     const { platform, host } = setup();
     host.timer(10, () => undefined, { keepAlive: false });
     expect(platform.staysAlive).toBe(false);
@@ -164,7 +164,7 @@ describe("timers of the system host", () => {
     expect(platform.timeouts.size).toBe(1);
   });
 
-  test("[H6] when the last timer is cancelled no timeout of the runtime stays armed", () => {
+  test("[H31] when the last timer is cancelled no timeout of the runtime stays armed", () => {
     const { platform, host } = setup();
     const timers = [host.timer(10, () => undefined), host.timer(20, () => undefined, { keepAlive: false })];
     for (const timer of timers) timer.cancel();

@@ -150,7 +150,7 @@ describe("a boot that is aborted", () => {
 });
 
 describe("an end that fails", () => {
-  test("[K23] a store that does not close is reported to all waiters, and the kernel has stopped", async () => {
+  test("[K164] a store that does not close is reported to all waiters, and the kernel has stopped", async () => {
     const host = simulatedHost(1);
     const inner = memoryStore({ host });
     const store = new Proxy(inner, {
@@ -177,7 +177,7 @@ describe("an end that fails", () => {
 });
 
 describe("at rest", () => {
-  test("[K21] while a stream's handler runs a kernel is not quiescent and idle does not resolve", async () => {
+  test("[K162] while a stream's handler runs a kernel is not quiescent and idle does not resolve", async () => {
     const host = simulatedHost(1);
     const kernel = (await settled(host, open(host, memoryStore({ host })))) as Kernel;
     const { promise: gate, resolve } = Promise.withResolvers<void>();

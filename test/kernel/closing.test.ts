@@ -36,7 +36,7 @@ async function site(capabilities: KernelOptions["capabilities"] = {}) {
 }
 
 describe("the end of a kernel with work that never ends", () => {
-  test("[K23] an effect that never ends is named when the kernel closes", async () => {
+  test("[K164] an effect that never ends is named when the kernel closes", async () => {
     const { kernel, closed, faults } = await site();
     kernel.space.effect(() => forever, { id: "stuck" });
     expect(await closed()).toBe(GRACE_MS);
@@ -44,7 +44,7 @@ describe("the end of a kernel with work that never ends", () => {
     expect(kernel.health().state).toBe("stopped");
   });
 
-  test("[K23] the send of a stream handler that never ends is dropped and named", async () => {
+  test("[K164] the send of a stream handler that never ends is dropped and named", async () => {
     const { kernel, host, closed, faults } = await site();
     const stream = kernel.space.stream<number>("orders");
     stream.handle(() => forever);

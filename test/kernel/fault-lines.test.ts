@@ -18,7 +18,7 @@ function overload(capability: string): Message {
 }
 
 describe("lines about faults", () => {
-  test("[K53] the same fault line is shown once a second, then with the number left out", async () => {
+  test("[K168] the same fault line is shown once a second, then with the number left out", async () => {
     const { host, shown, full } = setup();
     for (let n = 0; n < 10_000; n++) full("a");
     full("b");
@@ -38,7 +38,7 @@ describe("lines about faults", () => {
     expect(shown.at(-1)).toBe("a: its mailbox is full (left out since it was last shown: 1)");
   });
 
-  test("[K53] of very many different fault lines the oldest are dropped, and shown again", () => {
+  test("[K168] of very many different fault lines the oldest are dropped, and shown again", () => {
     const { shown, full } = setup();
     for (let n = 0; n <= 256; n++) full(`a${n}`);
     full("a256");

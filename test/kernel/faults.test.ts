@@ -89,7 +89,7 @@ describe("faults", () => {
     await kernel.close();
   });
 
-  test("[K53] an observer of faults gets all faults and no ordinary work", async () => {
+  test("[K168] an observer of faults gets all faults and no ordinary work", async () => {
     const [all, faults]: Message[][] = [[], []];
     const buggy = capability({
       description: "has a bug",
@@ -121,7 +121,7 @@ describe("faults", () => {
     expect(text?.split("\n").slice(1)).toEqual([frame("examples/mine.ts").slice(2)]);
   });
 
-  test("[K53] [L36] a cycle of waiting actors is named to people", async () => {
+  test("[K167] [L36] a cycle of waiting actors is named to people", async () => {
     const host = simulatedHost(1);
     const faults: Message[] = [];
     const asks = (own: string, other: string) =>
@@ -147,7 +147,7 @@ describe("faults", () => {
     await host.run(() => kernel.close());
   });
 
-  test("[K53] an unreadable event and a failing store are reported", async () => {
+  test("[K167] an unreadable event and a failing store are reported", async () => {
     await using file = new StoreFile();
     const store = await file.open();
     await append(store, entry({ data: { text: "soon torn" } }));

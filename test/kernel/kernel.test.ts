@@ -51,7 +51,7 @@ describe("boot", () => {
     expect(await kernel.query("Echo.Say", "hello")).toBe("hello");
   });
 
-  test("[K20] a value that is not a store is refused with a remedy", async () => {
+  test("[K161] a value that is not a store is refused with a remedy", async () => {
     const promise = openSqliteStore({ path: join(scratchFolder(), "kernel.db"), durability: "process" });
     await expect(Kernel.open({ store: promise as never })).rejects.toMatchObject({
       code: "STORE_MISUSE",
@@ -371,7 +371,7 @@ describe("the end", () => {
     expect(await answer).toMatchObject({ name: "Failure", code: 503 });
   });
 
-  test("[K23] Syscall.Shutdown is answered before the socket closes", async () => {
+  test("[K164] Syscall.Shutdown is answered before the socket closes", async () => {
     const socketPath = join(scratchFolder(), "millrace", "kernel.sock");
     const kernel = await open({ socketPath });
     await using client = await Client.connect({ path: socketPath });

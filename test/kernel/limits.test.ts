@@ -62,7 +62,7 @@ describe("limits of a kernel", () => {
     });
   }
 
-  test("[K32] a client learns which of its requests is too long, and the others are answered", async () => {
+  test("[K170] a client learns which of its requests is too long, and the others are answered", async () => {
     const { socketPath: path = "" } = await open({ lineBytesMax: 40_000 });
     await using client = await Client.connect({ path });
     const asked = [1, 50_000, 30_000, 60_000, 2].map((length) =>
@@ -96,7 +96,7 @@ describe("limits of a kernel", () => {
     await expect(client.query("Picture.Check", null)).rejects.toMatchObject(failure);
   });
 
-  test("[K32] the refusal of an abandoned request is not assigned to another", async () => {
+  test("[K170] the refusal of an abandoned request is not assigned to another", async () => {
     const { socketPath: path = "" } = await open({ lineBytesMax: 40_000 });
     await using client = await Client.connect({ path });
     const reason = new Error("enough");

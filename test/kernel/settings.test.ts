@@ -117,7 +117,7 @@ describe("settings", () => {
     expect(module.requestTimeoutMs.value).toBe(2);
   });
 
-  test("[K28] all problems of the settings are reported together, with their places", async () => {
+  test("[K165] all problems of the settings are reported together, with their places", async () => {
     const found = await problems({
       files: { "millrace.config.yaml": "log: loud\ncolour: red\nrequestTimeoutMs: soon\n" },
       environment: { MILLRACE_DURABILITY: "none" },
@@ -149,7 +149,7 @@ describe("settings", () => {
     expect(none).toEqual([expect.stringMatching(/^millrace\.config\.js: must be a mapping/)]);
   });
 
-  test("[K28] an unknown name in the file gets the nearest known name as a suggestion", async () => {
+  test("[K165] an unknown name in the file gets the nearest known name as a suggestion", async () => {
     const found = await problems({ files: { "millrace.config.yaml": "mailboxMaks: 5\n" } });
     expect(found).toEqual(["millrace.config.yaml:1:1: mailboxMaks: is not known here; did you mean mailboxMax?"]);
   });

@@ -84,7 +84,7 @@ describe("clearance in the loop", () => {
     expect(await ask(client, "High.Look")).toBe("reply 1");
   });
 
-  test("[F9] a connection with a clearance reaches only what lies within it, and no events", async () => {
+  test("[F21] [F22] a connection with a clearance reaches only what lies within it, and no events", async () => {
     const ask = await setup();
     const low = new ClearedClient("low", []);
     const high = new ClearedClient("high", ["s", "t"]);
@@ -221,7 +221,7 @@ describe("reads of a capability with a clearance", () => {
     expect(define).toThrow("a label is a list of names");
   });
 
-  test("[F9] it cannot ask for it either: it reaches only capabilities whose clearance lies within its own", async () => {
+  test("[F21] it cannot ask for it either: it reaches only capabilities whose clearance lies within its own", async () => {
     const { ask } = await readers();
     expect(await ask("Asker.Ask")).toBe("error 403");
     expect(await ask("Knower.Ask")).toBe("reply 1");

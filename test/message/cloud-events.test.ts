@@ -112,7 +112,7 @@ describe("the foreign form", () => {
     expect(read({ ...foreign, type: "https://shop/types#paid" }).type).toBe("CloudEvent.Received");
   });
 
-  test("[M30] a foreign event may have neither time nor data", () => {
+  test("[M55] a foreign event may have neither time nor data", () => {
     const made = read(foreign, 123);
     expect(made.metadata.timestamp).toBe(123);
     expect(made.data).toBe(null);
@@ -166,7 +166,7 @@ describe("the foreign form", () => {
     expect(toCloudEvent(read(event), "/k")).toEqual(event);
   });
 
-  test("[M30] an attribute that is null is not set", () => {
+  test("[M55] an attribute that is null is not set", () => {
     expect(toCloudEvent(read({ ...foreign, subject: null, time: null }), "/k")).toEqual(foreign);
   });
 });

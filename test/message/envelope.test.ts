@@ -132,7 +132,7 @@ describe("metadata", () => {
     expect(refusal(draft((d) => (d.metadata["correlation"] = null))).message).toContain("metadata.correlation");
   });
 
-  test("[M4] a causation of null counts as absent and stays unchanged", () => {
+  test("[M50] a causation of null counts as absent and stays unchanged", () => {
     const checked = checkMessage(draft((d) => (d.metadata["causation"] = null)));
     if (checked.kind === "refused") throw new Error(checked.message);
     expect(causationOf(checked.message)).toBe(undefined);
@@ -152,7 +152,7 @@ describe("metadata", () => {
     }
   });
 
-  test("[M4] unknown metadata is kept: the accepted message is the given value", () => {
+  test("[M50] unknown metadata is kept: the accepted message is the given value", () => {
     const made = draft((d) => (d.metadata["traceparent"] = "00-1-2-01"));
     const checked = checkMessage(made);
     expect(checked.kind === "accepted" && (checked.message as unknown) === made).toBe(true);
@@ -160,7 +160,7 @@ describe("metadata", () => {
 });
 
 describe("refusals", () => {
-  test("[M5] a refusal contains the readable id, type and correlation", () => {
+  test("[M51] a refusal contains the readable id, type and correlation", () => {
     expect(refusal(draft((d) => (d["kind"] = "nope")))).toEqual({
       kind: "refused",
       code: 422,

@@ -100,7 +100,7 @@ describe("limits", () => {
     expect(problem(value, { bytesMax: 1_000, depthMax: 64, keysMax: 10 })).toContain("holds more than 1000 values");
   });
 
-  test("[M8] objects without a prototype and keys of the prototype are plain data", () => {
+  test("[M52] objects without a prototype and keys of the prototype are plain data", () => {
     expect(findImpurity(Object.assign(Object.create(null), { a: 1 }))).toBe(undefined);
     expect(findImpurity(JSON.parse('{"__proto__":{"x":1},"constructor":2,"prototype":3}'))).toBe(undefined);
     expect(problem(JSON.parse('{"__proto__":{"x":"\\u0000"}}'))).toContain("__proto__.x: text");

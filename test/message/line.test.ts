@@ -166,7 +166,7 @@ describe("the value", () => {
     expect(checked.kind === "accepted" && checked.message.data).toEqual({ a: 2 });
   });
 
-  test("[M8] __proto__ is an ordinary key", () => {
+  test("[M52] __proto__ is an ordinary key", () => {
     const checked = parse(lineWith('{"__proto__":{"polluted":true}}'));
     if (checked.kind === "refused") throw new Error(checked.message);
     expect(Object.keys(checked.message.data as object)).toEqual(["__proto__"]);

@@ -33,7 +33,7 @@ function expectSame(line: string, limits = LINE_LIMITS): void {
 }
 
 describe("an ordinary line", () => {
-  test("[M11] an ordinary line is read around its data after a line of its kind and type was read", () => {
+  test("[M53] an ordinary line is read around its data after a line of its kind and type was read", () => {
     const line = ordinary('{"a":[1,{"b":"c"}]}', { type: "Ordinary.First", timestamp: "1757000000000" });
     expect(read(line)).toBe(undefined);
     const { whole } = bothWays(line);
@@ -46,7 +46,7 @@ describe("an ordinary line", () => {
     }
   });
 
-  test("[M11] an ordinary line gives the same message or refusal as the full parser, for any change in it", () => {
+  test("[M53] an ordinary line gives the same message or refusal as the full parser, for any change in it", () => {
     const json = fc.jsonValue({ maxDepth: 3 }).map((value) => JSON.stringify(value).replace(/[^ -~]/g, "?"));
     const piece = fc.constantFrom(
       ...'"\\{}[]:,0-e.1 \u0001',
@@ -114,7 +114,7 @@ describe("an ordinary line", () => {
     }
   });
 
-  test("[M11] the cache of line starts is cleared after too many types, and filled again", () => {
+  test("[M53] the cache of line starts is cleared after too many types, and filled again", () => {
     const type = "Ordinary.Kept";
     const line = ordinary("1", { type });
     expectSame(line);
@@ -132,7 +132,7 @@ describe("an ordinary line", () => {
     }
   });
 
-  test("[M11] a line with characters outside of ASCII is left to the full parser", () => {
+  test("[M53] a line with characters outside of ASCII is left to the full parser", () => {
     expectSame(ordinary("1"));
     expect(read(ordinary("1"))).toEqual(JSON.parse(ordinary("1")));
     expect(read(ordinary('"\u00e9"'))).toBe(undefined);

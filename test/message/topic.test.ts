@@ -11,7 +11,7 @@ const segment = fc
 const topic = fc.array(segment, { minLength: 1, maxLength: 5 }).map((segments) => segments.join("."));
 
 describe("topics", () => {
-  test("[M26] each topic has its type", () => {
+  test("[M54] each topic has its type", () => {
     const types = {
       "email.received": "Email.Received",
       "system.user.notify": "System.UserNotify",
@@ -28,7 +28,7 @@ describe("topics", () => {
     for (const [topic, expected] of Object.entries(types)) expect(topicType(topic)).toBe(expected);
   });
 
-  test("[M26] every topic has a valid type, and a type is its own", () => {
+  test("[M54] every topic has a valid type, and a type is its own", () => {
     fc.assert(fc.property(topic, (name) => isTopic(name) && isMessageType(topicType(name))));
     fc.assert(fc.property(type, (name) => isTopic(name) && topicType(name) === name));
     expect(isMessageType(topicType("a".repeat(255)))).toBe(true);

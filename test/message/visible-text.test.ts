@@ -40,7 +40,7 @@ describe("foreign text", () => {
     expect(visibleLine("one\ntwo\r\tthree")).toBe("one\\ntwo\\r\\tthree");
   });
 
-  test("[K59] letters of all languages, emoji and their joiners are unchanged", () => {
+  test("[K155] letters of all languages, emoji and their joiners are unchanged", () => {
     for (const text of [
       "Grüße, naïve, e\u0301",
       "日本語 العربية עברית हिन्दी",

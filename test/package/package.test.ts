@@ -75,7 +75,7 @@ describe("the packed package", () => {
 
   test.each([
     ...["index.js", "testing.js", "signals.js", "worker.js", "bus/index.js", "loop/index.js", "message/index.js"],
-  ])("[K48] %s and all that it imports know no Node", (entry) => {
+  ])("[K150] %s and all that it imports know no Node", (entry) => {
     const met = new Set<string>();
     const visit = (file: string): void => {
       if (met.has(file)) return;
@@ -90,7 +90,7 @@ describe("the packed package", () => {
     expect(met.size).toBeGreaterThan(5);
   });
 
-  test("[K48] the types of what needs no Node compile without those of Node, and with the language of a year ago", async () => {
+  test("[K150] the types of what needs no Node compile without those of Node, and with the language of a year ago", async () => {
     const compilerOptions = {
       ...{ target: "es2024", lib: ["es2024", "dom"], module: "nodenext", types: [], strict: true, noEmit: true },
     };

@@ -34,7 +34,7 @@ function setup() {
 }
 
 describe("start", () => {
-  test("[K14] says version, runtime, store and time, what is on, and where to reach it", async () => {
+  test("[K14] start prints version, runtime, store, time, active parts and the socket", async () => {
     const { cwd } = setup();
     const kernel = await KernelProcess.start(cwd, LEDGER_APP);
     const { version } = JSON.parse(readFileSync(join(ROOT, "package.json"), "utf8"));
@@ -50,7 +50,7 @@ describe("start", () => {
   });
 
   test.for(["SIGINT", "SIGTERM", "SIGHUP"] as const)(
-    "[K14] %s ends it in good order, with exit code 0",
+    "[K156] %s ends a kernel gracefully, with exit code 0",
     async (signal) => {
       const { cwd } = setup();
       const kernel = await KernelProcess.start(cwd);
@@ -61,7 +61,7 @@ describe("start", () => {
     },
   );
 
-  test("[K14] work under way is finished first; a second signal ends it at once", async () => {
+  test("[K156] running work is finished first; a second signal ends at once", async () => {
     const { cwd } = setup();
     const kernel = await KernelProcess.start(cwd, LEDGER_APP);
     await using client = await kernel.connect();
@@ -79,7 +79,7 @@ describe("start", () => {
     expect(await held).toBe("never answered");
   });
 
-  test("[K14] another signal than the first does not cut the work short: in a terminal, dev ends what has heard of the end already", async () => {
+  test("[K156] a different second signal does not interrupt running work", async () => {
     const { cwd } = setup();
     const definition = JSON.stringify(join(ROOT, "src", "loop", "define-capability.ts"));
     writeFileSync(
@@ -128,7 +128,7 @@ describe("start", () => {
     await KernelProcess.start(cwd);
   });
 
-  test("[K22] [N11] a kernel whose directory was removed takes nothing from the next one as it ends", async () => {
+  test("[K163] [N11] a kernel whose directory was removed leaves the files of the next one", async () => {
     const { cwd, millrace } = setup();
     const first = await KernelProcess.start(cwd);
     rmSync(join(cwd, ".millrace"), { recursive: true });
@@ -208,7 +208,7 @@ describe("start", () => {
     ['export default () => { throw new Error("made"); };', /^millrace: Error: made\n {2}at .*app\.mjs:1:30\)?\n$/],
     [
       "export default () => undefined;",
-      /^millrace: the function that app\.mjs exports returns no capabilities; write: export default \(parts\) => .*\n$/,
+      /^millrace: the function that app\.mjs exports returns no capabilities; write: export default app\(.*\n$/,
     ],
     [
       "export default async () => undefined;",
@@ -225,7 +225,7 @@ describe("start", () => {
     ['import "./other.js"; export default {};', /^millrace: Cannot find module .*extension: other\.ts\n$/],
     ['import "./another"; export default {};', /^millrace: Cannot find module '.*another' imported from .*\n$/],
   ];
-  test.for(failing)("[K14] an app that cannot be used is told with what is its own: %s", async ([app, complaint]) => {
+  test.for(failing)("[K14] an app that cannot be used is reported with its own lines: %s", async ([app, complaint]) => {
     const { cwd, millrace } = setup();
     writeFileSync(join(cwd, "other.ts"), "");
     writeFileSync(join(cwd, "app.mjs"), app);
@@ -234,7 +234,7 @@ describe("start", () => {
     expect(ended.stderr).toMatch(complaint);
   });
 
-  test("[K14] an app that is not there, or is none, is a clear complaint", async () => {
+  test("[K14] a missing or invalid app gets a clear error", async () => {
     const { cwd, millrace } = setup();
     expect(await millrace(["start", "nowhere.ts"])).toMatchObject({
       code: 1,
@@ -255,7 +255,7 @@ describe("start", () => {
 });
 
 describe("talking", () => {
-  test("[K17] a command, a query and an event, with their answers", async () => {
+  test("[K17] send, query and emit print their answers", async () => {
     const { cwd, millrace } = setup();
     await KernelProcess.start(cwd, LEDGER_APP);
     const sent = await millrace(["send", "Ledger.Add", '{"key":"a","amount":3}']);
@@ -271,7 +271,7 @@ describe("talking", () => {
     expect(types.stdout).toMatch(/^Ledger\.Add +command +ledger +adds up$/m);
   });
 
-  test("[K17] - is data from the standard input", async () => {
+  test("[K17] - reads data from standard input", async () => {
     const { cwd } = setup();
     await KernelProcess.start(cwd);
     const told = spawnSync(process.execPath, [MAIN, "query", "Syscall.Ping", "-"], {
@@ -291,7 +291,7 @@ describe("talking", () => {
     expect((await millrace(["graph", "--all"])).stdout).toMatch(/^memory {3}/m);
   });
 
-  test("[K17] an error answer ends with 1, no answer in time too", async () => {
+  test("[K17] an error answer and a timeout end with 1", async () => {
     const { cwd, millrace } = setup();
     await KernelProcess.start(cwd, LEDGER_APP);
     const unknown = await millrace(["send", "Nobody.There"]);
@@ -308,7 +308,7 @@ describe("talking", () => {
     expect(late.stderr).toMatch(/^millrace: no answer to Gate\.Hold within 50 ms \(id [0-9a-f-]{36}\)\n$/);
   });
 
-  test("[K17] [K32] what the kernel takes no line of is told at once, with what to do", async () => {
+  test("[K17] [K170] a line that the kernel refuses is reported at once with a remedy", async () => {
     const { cwd, millrace } = setup();
     writeFileSync(join(cwd, "millrace.config.yaml"), "lineBytesMax: 400\n");
     await KernelProcess.start(cwd);
@@ -338,7 +338,7 @@ describe("talking", () => {
     expect(readdirSync(cwd)).toEqual([]);
   });
 
-  test("[K18] trace shows what a command set off, whoever looks, also when the kernel is gone", async () => {
+  test("[K18] trace shows the consequences of a command, also when the kernel is gone", async () => {
     const { cwd, millrace } = setup();
     const kernel = await KernelProcess.start(cwd, LEDGER_APP);
     const sent = await millrace(["send", "Ledger.Add", '{"key":"a","amount":3}', "--json"]);
@@ -388,7 +388,7 @@ describe("talking", () => {
 });
 
 describe("files", () => {
-  test("[K10] what is made is its owner's alone", async () => {
+  test("[K10] created files are accessible only to their owner", async () => {
     const { cwd } = setup();
     await KernelProcess.start(cwd);
     expect(readdirSync(join(cwd, ".millrace"))).toContain("kernel.sock");
@@ -398,7 +398,7 @@ describe("files", () => {
     }
   });
 
-  test("[K10] [K54] MILLRACE_DIR and MILLRACE_FILE say where they are; empty, they say nothing", async () => {
+  test("[K10] [K54] MILLRACE_DIR and MILLRACE_FILE name the files; empty variables count as not set", async () => {
     const { cwd, millrace, leaveRows } = setup();
     await leaveRows();
     const { stderr } = await millrace(["verify"], { MILLRACE_DIR: join("deep", "elsewhere") });
@@ -437,7 +437,7 @@ describe("files", () => {
     },
   );
 
-  test("[K10] a directory that others may enter is complained about, and closed to them by start", async () => {
+  test("[K10] a directory open to others is reported, and closed by start", async () => {
     const { cwd, millrace } = setup();
     mkdirSync(join(cwd, ".millrace"));
     chmodSync(join(cwd, ".millrace"), 0o755);
@@ -465,7 +465,7 @@ describe("places where nothing can be written", () => {
     ...(process.getuid?.() === 0 ? [] : [["locked/below", "locked"] as const]),
   ];
   test.for(unusable)(
-    "[K10] [K51] %s is refused by start in one line, and doctor says why",
+    "[K152] [K51] %s is refused by start in one line, and doctor gives the reason",
     async ([directory, why]) => {
       const { cwd, millrace } = setup();
       writeFileSync(join(cwd, "notes.txt"), "mine");
@@ -484,7 +484,7 @@ describe("places where nothing can be written", () => {
     },
   );
 
-  test("[K10] what is in the way of the lock or of the socket is named", async () => {
+  test("[K152] an obstacle to the lock or to the socket is named", async () => {
     const { cwd, millrace } = setup();
     mkdirSync(join(cwd, ".millrace", "kernel.lock"), { recursive: true, mode: 0o700 });
     expect((await millrace(["start"])).stderr).toMatch(/^millrace: \.millrace\/kernel\.lock cannot be locked: .*\n$/);
@@ -600,7 +600,7 @@ describe("calls", () => {
     [["send", "--bogus", "--timeout", "--help"], ["send"]],
     [["send", "too", "many", "words", "--help"], ["send"]],
   ];
-  test.for(helpful)("[K12] %j is help, of all or of %j", async ([args, [verb]]) => {
+  test.for(helpful)("[K153] %j shows help, of all or of %j", async ([args, [verb]]) => {
     const { cwd, millrace } = setup();
     const { code, stdout, stderr } = await millrace(args);
     expect({ code, stderr }).toEqual({ code: 0, stderr: "" });
@@ -620,7 +620,7 @@ describe("calls", () => {
     expect(await millrace(["--help"], misspelt)).toMatchObject({ code: 0, stderr: "" });
   });
 
-  test("[K12] help and version", async () => {
+  test("[K153] help and version work", async () => {
     const { millrace } = setup();
     const help = await millrace(["--help"]);
     expect(help).toMatchObject({ code: 0, stderr: "" });
@@ -646,17 +646,20 @@ describe("calls", () => {
 });
 
 describe("looking", () => {
-  test.runIf(process.platform === "linux")("[K13] output that cannot be written is an error, in one line", async () => {
-    const { cwd } = setup();
-    const line = `"${process.execPath}" "${MAIN}" --help > /dev/full`;
-    expect(await runProgram("/bin/sh", ["-c", line], { cwd, env: COMPILE_CACHE })).toEqual({
-      code: 1,
-      stdout: "",
-      stderr: "millrace: what it has to say cannot be written: ENOSPC: no space left on device, write\n",
-    });
-  });
+  test.runIf(process.platform === "linux")(
+    "[K154] output that cannot be written is an error, in one line",
+    async () => {
+      const { cwd } = setup();
+      const line = `"${process.execPath}" "${MAIN}" --help > /dev/full`;
+      expect(await runProgram("/bin/sh", ["-c", line], { cwd, env: COMPILE_CACHE })).toEqual({
+        code: 1,
+        stdout: "",
+        stderr: "millrace: what it has to say cannot be written: ENOSPC: no space left on device, write\n",
+      });
+    },
+  );
 
-  test("[K13] with --json every line is a value", async () => {
+  test("[K13] with --json every line is a JSON value", async () => {
     const { millrace, leaveRows } = setup();
     await leaveRows();
     const listed = await millrace(["ls", "events", "--json", "--limit", "3", "--topic", "Memory.Set"]);
@@ -682,7 +685,7 @@ describe("looking", () => {
     expect((await millrace(["doctor"], { NO_COLOR: "1" })).stdout).not.toContain(colour);
   });
 
-  test("[K13] a reader that goes away early is not an error", async () => {
+  test("[K154] a reader that stops early is not an error", async () => {
     const { cwd, leaveRows } = setup();
     await leaveRows();
     const child = spawn(process.execPath, [MAIN, "ls", "events"], { cwd, stdio: ["ignore", "pipe", "pipe"] });

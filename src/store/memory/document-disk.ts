@@ -7,6 +7,7 @@ import { CHANGES_KEPT_MAX, COMMITS_REMEMBERED_MAX, PAYLOAD_BYTES_MAX } from "../
 import type { CommitIdentity } from "../commit.ts";
 import { CommitList } from "../commit-list.ts";
 import type { StoredCommit } from "../commit-rules.ts";
+import type { Erased, EraseRequest } from "../erase.ts";
 import { eventOf } from "../receipt-name.ts";
 import { checkPayloadBound } from "../request-check.ts";
 import { type ForgetRequest, StoreError } from "../store.ts";
@@ -44,6 +45,8 @@ export abstract class DocumentDisk {
   /** Throws a `StoreError` if the disk has none. */
   abstract readonly tables: JournalTables;
   abstract readonly hasJournal: boolean;
+  /** Removes the data of a subject from documents and journal. */
+  abstract erase(request: EraseRequest): Erased;
   readonly spaces = new Map<string, SpaceTable>();
   /** Copied on every change, because every commit iterates it. */
   #watchers: readonly Watcher[] = [];
@@ -126,6 +129,10 @@ export abstract class DocumentDisk {
 /** A disk without a journal. */
 export class DocumentsOnly extends DocumentDisk {
   readonly hasJournal = false;
+
+  erase(): never {
+    return this.tables;
+  }
 
   get tables(): never {
     throw new StoreError("STORE_MISUSE", "this store keeps documents only; use memoryStore() for events and timers");

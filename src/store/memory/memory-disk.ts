@@ -1,7 +1,9 @@
 /** The data of memory stores: documents, journal, leases, consumers and timers. It ends with the process. SPEC: S22, S24. */
+import type { Erased, EraseRequest } from "../erase.ts";
 import { ConsumerRows } from "./consumer-table.ts";
 import { DocumentDisk, type JournalTables } from "./document-disk.ts";
 import { DueTable } from "./due-table.ts";
+import { eraseFrom } from "./erase-memory.ts";
 import { JournalTable } from "./journal-table.ts";
 import { LeaseTable } from "./lease-table.ts";
 
@@ -14,5 +16,9 @@ export class MemoryDisk extends DocumentDisk {
 
   get tables(): JournalTables {
     return this;
+  }
+
+  erase(request: EraseRequest): Erased {
+    return eraseFrom(this, request);
   }
 }

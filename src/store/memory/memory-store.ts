@@ -69,7 +69,6 @@ import {
 import { ChangeWatcher } from "./change-watcher.ts";
 import type { DocumentDisk } from "./document-disk.ts";
 import { findRefusal, findTooLarge } from "./entry-refusal.ts";
-import { eraseFrom } from "./erase-memory.ts";
 import { jsonBytes } from "./json-copy.ts";
 import { commitTo } from "./memory-commit.ts";
 import { MemoryDisk } from "./memory-disk.ts";
@@ -324,7 +323,7 @@ export class MemoryStore implements Store {
   async erase(request: EraseRequest): Promise<Erased> {
     this.#requireOpen();
     checkErase(request);
-    const erased = eraseFrom(this.#disk, request);
+    const erased = this.#disk.erase(request);
     if (!request.apply) return erased;
     this.#jobs++;
     for (const name of this.#disk.spaces.keys()) this.#disk.announce(name, true);
