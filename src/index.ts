@@ -61,7 +61,21 @@ export type { TailOptions } from "./bus/tail.ts";
 // State as its users touch it.
 export { Cell, type CellOptions, type ListCell, type PullOptions, type Seen, type SinkOptions } from "./cells/cell.ts";
 export { type BeginOptions, CellTransaction } from "./cells/cell-transaction.ts";
+export {
+  Collection,
+  type CollectionElement,
+  type CollectionOf,
+  type CollectionOptions,
+  type ElementOptions,
+  type Group,
+  type Index,
+  type IndexOptions,
+  index,
+  type Page,
+  type PageQuery,
+} from "./cells/collection.ts";
 export { Computed } from "./cells/computed.ts";
+export { CollectionError, type CollectionErrorCode, type IndexValue } from "./cells/index-key.ts";
 export type { Declassification } from "./cells/labels.ts";
 export { LinkError } from "./cells/links.ts";
 export type { Each, ListOptions } from "./cells/list-children.ts";

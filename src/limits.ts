@@ -233,6 +233,18 @@ export const CONFIRMED_CALLS_MAX = 10_000;
 /** Writes of plain code to one document that wait until it is loaded; beyond, `push` and `update` throw. */
 export const LATE_WRITES_MAX = 10_000;
 
+/** Keys on a page of an index: a page is copied when it is written after a read, and rewritten when it is split. */
+export const INDEX_PAGE_MAX = 128;
+
+/** Characters of an index key, which is stored with each element: longer texts would make pages of megabytes. */
+export const COLLECTION_KEY_MAX = 400;
+
+/** Elements on one page of a collection: a page is read without a pause. */
+export const COLLECTION_PAGE_MAX = 1_000;
+
+/** Counters that make up one total. Processes that share a file use different ones and so do not conflict. */
+export const TOTAL_SLOTS = 16;
+
 /** How long derived values wait to be stored together. */
 export const WRITE_BEHIND_MS = 25;
 /** Derived values in one commit: about 20 ms of writing. */

@@ -28,6 +28,7 @@ import type { Refusal } from "../work/refusal.ts";
 import type { Tx } from "../work/tx.ts";
 import { Cell, type CellOptions, type ListCell, observeConfirmed, ownDefault, type SinkOptions } from "./cell.ts";
 import { type BeginOptions, CellTransaction } from "./cell-transaction.ts";
+import { Collection, type CollectionOf, type CollectionOptions, type ElementOptions } from "./collection.ts";
 import { Computed } from "./computed.ts";
 import { EffectCleanup } from "./effect-cleanup.ts";
 import { type Declassification, declassify } from "./labels.ts";
@@ -196,6 +197,11 @@ export class Space implements LinkTargets, AsyncDisposable {
     // `label` reports labels that cannot be stored.
     if (given.label !== undefined) cell.label(given.label).catch(() => undefined);
     return cell;
+  }
+
+  /** Many elements, each in a document of its own, with indexes and totals; see `collection.ts`. */
+  collection<T>(name: string, options?: ElementOptions<T>): CollectionOf<T> {
+    return new Collection(this, name, options as CollectionOptions<Stored<T>>);
   }
 
   /** A value derived from others: recomputed when somebody looks and something it read has changed, never else. */

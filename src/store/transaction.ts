@@ -110,6 +110,11 @@ export class Transaction {
     this.preconditions.push({ kind: "members", scope, prefix, sequence });
   }
 
+  /** Whether the transaction has written the whole document. */
+  puts(document: DocumentRef): boolean {
+    return this.#known(document)?.draft?.covers([]) ?? false;
+  }
+
   /** The document object of the replica. */
   document(ref: DocumentRef): ReplicaDocument {
     return this.#place(ref);

@@ -471,6 +471,8 @@ export class Attempt implements WorkContext, Cancellable {
 
   #requireLoaded(home: Home): void {
     const { document, replica } = home;
+    // A document that the attempt itself has put needs no load.
+    if (!document.isKnown && this.#known(replica)?.puts(document)) return;
     if (document.state === "absent" && !document.isKnown) replica.touch(document);
     if (document.isKnown) return;
     this.#missing ??= new Set();
