@@ -109,7 +109,6 @@ export { type TransactionalDefinition, transactional } from "./loop/transactiona
 export { serve, type WorkerHandlers, workerActor } from "./loop/worker-actor.ts";
 // Messages, and the values in them.
 export { canonicalJson } from "./message/canonical-json.ts";
-export { type CloudEvent, fromCloudEvent, toCloudEvent } from "./message/cloud-events.ts";
 export { contentId } from "./message/content-id.ts";
 export { DroppedError } from "./message/dropped.ts";
 export {

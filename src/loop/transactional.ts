@@ -102,6 +102,8 @@ interface Command {
   attempts: number;
   /** The time that ids of its messages carry, once it has sent one. */
   bornMs: number | undefined;
+  /** Of a command that runs again: repeated ones get it too. */
+  answer: Promise<Json> | undefined;
   /** Made by the first attempt that comes to nothing. */
   retries: Retries | undefined;
 }
@@ -121,6 +123,8 @@ class CommandEntry {
   readonly #outbox: Outbox;
   readonly #kind: AttemptKind;
   readonly #receipts: Receipts;
+  /** Commands whose handlers run again, beside the mailbox. */
+  readonly #rerunning = new Map<string, Command>();
   /** Asks other capabilities. */
   actor: MailboxActor | undefined;
 
@@ -154,6 +158,7 @@ class CommandEntry {
       invocation,
       attempts: 0,
       bornMs: undefined,
+      answer: undefined,
       retries: undefined,
     };
     return message.kind === "command" && this.#receipts.isNew(id) ? this.#begin(command) : this.#look(command);
@@ -175,13 +180,18 @@ class CommandEntry {
     const { message } = command;
     const known = await this.#receipts.look(command.invocation);
     if (known.kind === "too-old") throw new Failure(410, known.rejection.message, { reason: "TOO_OLD" });
+    const running = this.#rerunning.get(message.metadata.id);
+    if (known.kind === "new" && running !== undefined) return joined(running, command);
     return known.kind === "new"
       ? this.#begin(command)
       : new AnswerLater(Promise.resolve(message.kind === "event" ? null : answerOf(known.value, message)));
   }
 
   #begin(command: Command): AnswerLater | Promise<AnswerLater> {
-    const answer = (made: Made) => new AnswerLater(this.#answer(command, made));
+    const answer = (made: Made) => {
+      command.answer = this.#answer(command, made);
+      return new AnswerLater(command.answer);
+    };
     const made = this.#attempt(command);
     return isThenable(made) ? made.then(answer) : answer(made);
   }
@@ -277,13 +287,30 @@ class CommandEntry {
   // The answer -------------------------------------------------------------------------------------------------------------
 
   async #answer(command: Command, first: Made): Promise<Json> {
+    const outcome = await first.answered;
+    if (outcome.kind === "committed") return this.#concluded(command, first);
+    const { id } = command.message.metadata;
+    this.#rerunning.set(id, command);
+    try {
+      return await this.#persist(command, first);
+    } finally {
+      this.#rerunning.delete(id);
+    }
+  }
+
+  #concluded(command: Command, { attempt, end }: Made): Promise<Json> {
+    attempt.lineage.confirm();
+    return this.#ended(command, end);
+  }
+
+  /** Runs the handler until its commit stands, or cannot. */
+  async #persist(command: Command, first: Made): Promise<Json> {
     for (let made = first; ; made = await this.#attempt(command)) {
       const { lineage } = made.attempt;
       const outcome = await made.answered;
       const next = outcome.kind === "committed" ? DONE : await this.#retries(command).next(outcome, made.commit);
-      if (next.kind === "done") lineage.confirm();
-      else lineage.fail("the commit of the command was rejected");
-      if (next.kind === "done") return this.#ended(command, made.end);
+      if (next.kind === "done") return this.#concluded(command, made);
+      lineage.fail("the commit of the command was rejected");
       if (next.kind === "already") return this.#fromReceipt(command, outcome);
       if (next.kind !== "again") throw failureOf(next);
     }
@@ -306,6 +333,12 @@ class CommandEntry {
       throw new Failure(410, `${id} was handled, and its answer is not kept any more`);
     return answerOf(receipt, message);
   }
+}
+
+/** The answer of a command that runs again, for a repeated one. */
+function joined({ message, answer }: Command, { message: repeated }: Command): AnswerLater {
+  if (answer === undefined || requestOf(message) !== requestOf(repeated)) throw idReused(repeated);
+  return new AnswerLater(answer);
 }
 
 function isPending({ as }: JournalEntry): boolean {
@@ -341,7 +374,11 @@ export function answerOf(receipt: Json | undefined, message: Message): Json {
     throw new Failure(410, `${message.metadata.id} was handled, and its answer was erased; choose another id`);
   const { request, result } = (receipt ?? {}) as Partial<ReceiptValue>;
   if (request === requestOf(message)) return result ?? null;
-  throw new Failure(409, `the id ${message.metadata.id} was used before, for something else; choose another`, {
+  throw idReused(message);
+}
+
+function idReused({ metadata }: Message): Failure {
+  return new Failure(409, `the id ${metadata.id} was used before, for something else; choose another`, {
     reason: "ID_REUSED",
   });
 }

@@ -19,9 +19,12 @@ async function run(seed: number): Promise<{ value: Sightings; traceHash: string 
 
 describe("extensions among faults", () => {
   test(
-    "[X22] [X43] [X44] [X46] nothing acknowledged is lost, nothing keyed is there twice, no slot goes back, and a seed repeats itself",
+    "[X22] [X43] [X44] [X46] nothing acknowledged is lost, also while an extension is in ERROR, nothing keyed is there twice, no slot goes back, and a seed repeats itself",
     async () => {
-      const all: Sightings = { grains: 0, kills: 0, refused: 0, ticks: 0, tasks: 0, repeatedSlots: 0 };
+      const all: Sightings = {
+        ...{ grains: 0, kills: 0, refused: 0, ticks: 0, tasks: 0, repeatedSlots: 0 },
+        ...{ failures: 0, recoveries: 0 },
+      };
       let seeds = 0;
       for (const seed of rounds(PART)) {
         seeds = seed;

@@ -1,6 +1,7 @@
 /**
  * A kernel with extensions in a simulated world, from a seed: a service that emits under keys, a handler that commands and emits, schedules of both
- * kinds. The kernel is killed and started again, its store fails, its clock steps. Then the faults stop, and it is checked what became of everything.
+ * kinds. The kernel is killed and started again, its store fails, its clock steps, and an extension with a subscription fails as it starts and
+ * is restarted later. Then the faults stop, and it is checked what became of everything.
  */
 import type { ExtensionInCode } from "../../src/extensions/discovery.ts";
 import type { Slot } from "../../src/extensions/extension.ts";
@@ -28,14 +29,21 @@ export interface Sightings {
   ticks: number;
   tasks: number;
   repeatedSlots: number;
+  /** Starts of an extension that failed, and restarts that succeeded. */
+  failures: number;
+  recoveries: number;
 }
 
 export class ExtensionSimulation {
-  readonly sightings: Sightings = { grains: 0, kills: 0, refused: 0, ticks: 0, tasks: 0, repeatedSlots: 0 };
+  readonly sightings: Sightings = {
+    ...{ grains: 0, kills: 0, refused: 0, ticks: 0, tasks: 0, repeatedSlots: 0 },
+    ...{ failures: 0, recoveries: 0 },
+  };
   readonly #world: SimulatedHost;
   readonly #disk = new MemoryDisk();
   readonly #acknowledged = new Set<number>();
   #process!: SimulatedProcess;
+  #kernel: Kernel | undefined;
   #faultsPerMille = 5;
 
   constructor(world: SimulatedHost) {
@@ -48,8 +56,11 @@ export class ExtensionSimulation {
       await this.#world.advance(this.#below(1_000));
       if (this.#world.random() < 0.2) this.#process.stepClock(this.#below(400) - 200);
       if (this.#world.random() < 0.3) this.#kill();
+      else if (this.#world.random() < 0.5) this.#recover();
     }
     this.#faultsPerMille = 0;
+    await this.#world.advance(10_000);
+    this.#recover();
     await this.#world.advance(10_000);
     await this.#check();
   }
@@ -60,7 +71,21 @@ export class ExtensionSimulation {
     this.#start();
   }
 
+  /** What an operator does: restarts an extension in ERROR. Its events have waited for it. */
+  #recover(): void {
+    const kernel = this.#kernel;
+    const failed = kernel?.health().extensions.filter(({ state }) => state === "ERROR") ?? [];
+    for (const { id } of failed)
+      void kernel?.restartExtension(id).then(
+        (restarted) => {
+          this.sightings.recoveries += restarted.filter(({ state }) => state !== "ERROR").length;
+        },
+        () => this.sightings.refused++,
+      );
+  }
+
   #start(): void {
+    this.#kernel = undefined;
     this.#process = simulatedProcess(this.#world);
     void this.#boot(this.#process);
   }
@@ -77,8 +102,11 @@ export class ExtensionSimulation {
           // The one before it is dead.
           ...{ log: () => undefined, observe: () => undefined, alone: true },
         });
-        const failed = opened.health().extensions.filter(({ state }) => state === "ERROR");
-        if (failed.length === 0) return;
+        const failed = opened.health().extensions.filter(({ id, state }) => state === "ERROR" && id !== "miller");
+        if (failed.length === 0) {
+          this.#kernel = opened;
+          return;
+        }
         await opened.close({ graceMs: 0 });
       } catch {
         this.sightings.refused++;
@@ -112,7 +140,11 @@ export class ExtensionSimulation {
     return inCode(
       { id: "miller", events },
       {
-        initialize: (context: ExtensionContext) =>
+        initialize: (context: ExtensionContext) => {
+          if (this.#faultsPerMille > 0 && this.#world.random() < 0.4) {
+            this.sightings.failures++;
+            throw new Error("the stone is broken");
+          }
           context.subscribeEvent<{ n: number }>(
             "grain.came",
             async ({ payload: { n } }) => {
@@ -120,7 +152,8 @@ export class ExtensionSimulation {
               await context.emit("flour.made", { n }, { key: String(n) });
             },
             { retry: RETRY },
-          ),
+          );
+        },
       },
     );
   }

@@ -77,6 +77,58 @@ class Wire implements ByteStream {
   probe(): void {}
 }
 
+/** A client that opens many event streams and sends no other request. Streams end with their wire. */
+export class WireFlood {
+  /** Streams that were accepted or refused, and events that came. */
+  answers = 0;
+  events = 0;
+  readonly #world: SimulatedHost;
+  #wire: Wire | undefined;
+  #rest = "";
+  #next = 0;
+
+  constructor(world: SimulatedHost) {
+    this.#world = world;
+  }
+
+  get connected(): boolean {
+    return this.#wire !== undefined;
+  }
+
+  connect(process: SimulatedProcess, loop: EventLoop): void {
+    this.#rest = "";
+    const wire = new Wire(this.#world, process, loop, (text) => {
+      if (this.#wire === wire) this.#hear(text);
+    });
+    this.#wire = wire;
+  }
+
+  /** Opens streams; most of them match no event, and all of them read the journal from its start. */
+  subscribe(count: number): void {
+    for (let n = 0; n < count; n++) {
+      const filter = n % 4 === 0 ? { types: ["Entry.Added"] } : { topics: [`no.such.${n}.*`] };
+      const metadata = { id: `flood${++this.#next}`, timestamp: 1 };
+      this.#wire?.send(
+        `${JSON.stringify({ kind: "command", type: "Sys.Subscribe", data: { from: 0, ...filter }, metadata })}\n`,
+      );
+    }
+  }
+
+  disconnect(): void {
+    this.#wire?.cut();
+    this.#wire = undefined;
+  }
+
+  #hear(text: string): void {
+    const lines = (this.#rest + text).split("\n");
+    this.#rest = lines.pop() ?? "";
+    for (const line of lines) {
+      if ((JSON.parse(line) as Message).kind === "event") this.events++;
+      else this.answers++;
+    }
+  }
+}
+
 export class WireClient {
   readonly name: string;
   /** Sent and not answered. */

@@ -1,5 +1,5 @@
 /**
- * A whole kernel from a seed, over and over: loop, bus, cells, timers and store on one disk, clients on wires that are cut, a store that
+ * A whole kernel from a seed, over and over: loop, bus, cells, timers and store on one disk, clients on wires that are cut, event streams in great number, a store that
  * fails, a process that is killed and started again. Then the faults stop, and it is checked from outside what became of every command.
  */
 import type { Host } from "../../src/host/host.ts";
@@ -12,7 +12,7 @@ import type { Message } from "../../src/message/envelope.ts";
 import type { Json } from "../../src/message/json.ts";
 import { MemoryDisk } from "../../src/store/memory/memory-disk.ts";
 import { LEASE_MS, MortalKernel } from "./mortal-kernel.ts";
-import { WireClient } from "./simulated-wire.ts";
+import { WireClient, WireFlood } from "./simulated-wire.ts";
 
 const CLIENTS = 3;
 
@@ -25,6 +25,9 @@ export interface Sightings {
   heardAgain: number;
   rings: number;
   interrupted: number;
+  /** Answers to `Sys.Subscribe`, and events that streams have sent. */
+  streams: number;
+  streamed: number;
 }
 
 export class KernelSimulation {
@@ -36,9 +39,13 @@ export class KernelSimulation {
     heardAgain: 0,
     rings: 0,
     interrupted: 0,
+    streams: 0,
+    streamed: 0,
   };
   readonly #world: SimulatedHost;
   readonly #clients: WireClient[];
+  /** Opens event streams beside the clients. */
+  readonly #flood: WireFlood;
   readonly #kernel: MortalKernel;
   #next = 0;
   /** How often the plain listener was told of each command. */
@@ -50,11 +57,13 @@ export class KernelSimulation {
   constructor(world: SimulatedHost) {
     this.#world = world;
     this.#clients = Array.from({ length: CLIENTS }, (_, n) => new WireClient(world, `client ${n}`));
+    this.#flood = new WireFlood(world);
     this.#kernel = new MortalKernel({
       ...{ world, disk: new MemoryDisk() },
       capabilities: (parts: KernelParts) => this.#capabilities(parts),
       ended: () => {
         for (const client of this.#clients) client.disconnect();
+        this.#flood.disconnect();
       },
     });
   }
@@ -137,6 +146,8 @@ export class KernelSimulation {
     else if (what < 78) this.#cut(client);
     else if (what < 82) this.#kill();
     else if (what < 86) this.#kernel.process?.stepClock(this.#below(400) - 200);
+    else if (what < 94) this.#flood.subscribe(1 + this.#below(40));
+    else if (what < 96) this.#flood.disconnect();
   }
 
   /** A supervisor starts what has ended; clients connect where they can. */
@@ -145,6 +156,7 @@ export class KernelSimulation {
     const { process, open: kernel } = this.#kernel;
     if (!process || !kernel) return;
     for (const client of this.#clients) if (!client.connected) client.connect(process, kernel.loop);
+    if (!this.#flood.connected) this.#flood.connect(process, kernel.loop);
   }
 
   #add(client: WireClient): void {
@@ -177,6 +189,8 @@ export class KernelSimulation {
 
   async #check(): Promise<void> {
     const kernel = this.#kernel.open;
+    this.sightings.streams = this.#flood.answers;
+    this.sightings.streamed = this.#flood.events;
     if (!kernel) throw new Error("no kernel has come up");
     for (const { name, open } of this.#clients)
       if (open.size > 0) throw new Error(`${name} still waits for ${[...open.keys()].join(" ")}`);

@@ -1,7 +1,8 @@
 /**
  * Several processes on one store, all of which persist the same computations (I12). They write, observe, pause, resume, are
  * killed and start again in random order. At every rest all of them run, and each of their observers must show the value that
- * the oracle computes from the stored documents.
+ * the oracle computes from the stored documents. Each process has an effect that writes the value of a computation into a document of its own.
+ * With gates, computations and the effect are debounced or throttled; with few resident documents, replicas evict.
  */
 import type { Cell } from "../../src/cells/cell.ts";
 import type { Host } from "../../src/host/host.ts";
@@ -13,8 +14,10 @@ import type { Json } from "../../src/message/json.ts";
 import { linkTo, SHARED_SCOPE } from "../../src/store/document.ts";
 import type { Store } from "../../src/store/store.ts";
 import { Oracle } from "./oracle.ts";
-import { DOCUMENTS, evaluate, type Formula, NODES, type Place, ProgramMaker } from "./oracle-program.ts";
+import { asNumber, DOCUMENTS, evaluate, type Formula, NODES, type Place, ProgramMaker } from "./oracle-program.ts";
 import { Life } from "./restart-setup.ts";
+
+const MIRROR = "mirror";
 
 export interface ProcessSightings {
   compared: number;
@@ -22,6 +25,8 @@ export interface ProcessSightings {
   kills: number;
   /** Computations that were resumed and did not run in their process. */
   spared: number;
+  /** Documents that effects have written, compared with the oracle. */
+  mirrored: number;
 }
 
 interface Observer {
@@ -37,8 +42,15 @@ class Member {
   observers: Observer[] = [];
 }
 
+export interface ProcessOptions {
+  readonly processes?: number;
+  readonly gates?: boolean;
+  /** Documents that each replica keeps in memory. */
+  readonly residentDocumentsMax?: number;
+}
+
 export class ProcessTrial {
-  readonly met: ProcessSightings = { compared: 0, pauses: 0, kills: 0, spared: 0 };
+  readonly met: ProcessSightings = { compared: 0, pauses: 0, kills: 0, spared: 0, mirrored: 0 };
   readonly #seed: number;
   readonly #host: SimulatedHost;
   readonly #open: (host: Host) => Promise<Store>;
@@ -49,7 +61,18 @@ export class ProcessTrial {
   readonly #first = new Map<string, Json>();
   readonly #log: string[] = [];
 
-  constructor(seed: number, openOn: (host: SimulatedHost) => (host: Host) => Promise<Store>, { processes = 2 } = {}) {
+  readonly #options: ProcessOptions;
+  /** Options of each computation and of the effect. */
+  readonly #gates = new Map<string, { debounceMs?: number; throttleMs?: number }>();
+  #mirrored!: Place;
+
+  constructor(
+    seed: number,
+    openOn: (host: SimulatedHost) => (host: Host) => Promise<Store>,
+    options: ProcessOptions = {},
+  ) {
+    const { processes = 2 } = options;
+    this.#options = options;
     this.#seed = seed;
     this.#host = simulatedHost(seed);
     this.#open = openOn(this.#host);
@@ -59,6 +82,10 @@ export class ProcessTrial {
 
   async run(steps: number): Promise<ProcessSightings> {
     for (const id of NODES) this.#formulas.set(id, this.#make.formula(id));
+    this.#mirrored = this.#make.place(NODES.at(-1) as string);
+    if (this.#options.gates)
+      for (const id of [...NODES, MIRROR])
+        this.#gates.set(id, this.#make.pick([{}, { debounceMs: 30 }, { throttleMs: 40 }]));
     for (const member of this.#members) await this.#begin(member);
     for (const id of DOCUMENTS) {
       const link = this.#link();
@@ -82,11 +109,26 @@ export class ProcessTrial {
     member.host = simulatedProcess(this.#host);
     member.observers = [];
     await this.#host.run(async () => {
-      member.life = await Life.begin(member.host, await this.#open(member.host));
+      const { residentDocumentsMax } = this.#options;
+      const limits = residentDocumentsMax === undefined ? {} : { residentDocumentsMax };
+      member.life = await Life.begin(member.host, await this.#open(member.host), "1", limits);
       await member.life.space.restore(() => {
         for (const [id, formula] of this.#formulas) this.#compute(member, id, formula);
+        this.#mirror(member);
       });
     });
+  }
+
+  /** An effect that writes: a process that dies leaves the document to its next life. */
+  #mirror(member: Member): void {
+    const { space } = member.life;
+    const mirror = space.cell<number>(this.#mirrorOf(member));
+    const gate = this.#gates.get(MIRROR) ?? {};
+    space.effect(() => mirror.set(asNumber(this.#cell(member, this.#mirrored).get())), { id: MIRROR, ...gate });
+  }
+
+  #mirrorOf(member: Member): string {
+    return `${MIRROR} ${this.#members.indexOf(member)}`;
   }
 
   async #step(): Promise<void> {
@@ -153,7 +195,8 @@ export class ProcessTrial {
     await this.#host.advance(20_000);
     for (const member of this.#members) await this.#host.run(() => this.#replica(member).catchUp());
     await this.#host.advance(1_000);
-    const oracle = await this.#oracle();
+    const [oracle, mirrors] = await this.#oracle();
+    for (const [i, mirror] of mirrors.entries()) this.#compareMirror(`process ${i}`, mirror, oracle);
     for (const [i, member] of this.#members.entries()) {
       const { scheduler } = this.#space(member);
       scheduler.checkInvariants();
@@ -174,14 +217,25 @@ export class ProcessTrial {
     throw new Error(`seed ${this.#seed}: ${problem}\n${this.#log.slice(-30).join("\n")}`);
   }
 
-  /** From the store itself, past every process. */
-  async #oracle(): Promise<Oracle> {
+  #compareMirror(who: string, mirror: Json | undefined, oracle: Oracle): void {
+    const expected = oracle.seen(this.#mirrored);
+    if (expected.kind === "circular") return;
+    this.met.mirrored++;
+    const should = asNumber(expected.value);
+    if (mirror === should) return;
+    const problem = `the effect in ${who} has written ${JSON.stringify(mirror)}, and the oracle says ${should}`;
+    throw new Error(`seed ${this.#seed}: ${problem}\n${this.#log.slice(-30).join("\n")}`);
+  }
+
+  /** From the store itself, past every process; with the documents of the effects. */
+  async #oracle(): Promise<[Oracle, (Json | undefined)[]]> {
     const store = await this.#host.run(() => this.#open(this.#host));
-    const refs = DOCUMENTS.map((id) => ({ scope: SHARED_SCOPE, id }));
+    const mirrors = this.#members.map((member) => this.#mirrorOf(member));
+    const refs = [...DOCUMENTS, ...mirrors].map((id) => ({ scope: SHARED_SCOPE, id }));
     const { documents } = await this.#host.run(() => store.load("s", refs));
     await this.#host.run(() => store.close());
     const values = new Map(documents.map(({ id, value }) => [id, value]));
-    return new Oracle(this.#formulas, (id) => values.get(id));
+    return [new Oracle(this.#formulas, (id) => values.get(id)), mirrors.map((id) => values.get(id))];
   }
 
   #compute(member: Member, id: string, formula: Formula): Cell<Json> {
@@ -197,7 +251,8 @@ export class ProcessTrial {
           }
         },
       });
-    return space.computed<Json>(id, compute, { fingerprint: JSON.stringify(formula) });
+    const gate = this.#gates.get(id) ?? {};
+    return space.computed<Json>(id, compute, { fingerprint: JSON.stringify(formula), ...gate });
   }
 
   #cell(member: Member, { id, path }: Place): Cell<Json> {

@@ -23,7 +23,12 @@ export class Life {
     this.#loaded = loaded;
   }
 
-  static async begin(host: Host, store: Store, version = "1"): Promise<Life> {
+  static async begin(
+    host: Host,
+    store: Store,
+    version = "1",
+    limits: { residentDocumentsMax?: number } = {},
+  ): Promise<Life> {
     const loaded = { count: 0 };
     const counting = new Proxy(store, {
       get(target, name) {
@@ -39,7 +44,7 @@ export class Life {
     });
     const line = new FaultyLine(counting);
     const onError = () => undefined;
-    const space = await Space.open({ store: line.store, host, name: "s", persist: { version }, onError });
+    const space = await Space.open({ store: line.store, host, name: "s", persist: { version }, onError, ...limits });
     return new Life(space, line, [], loaded);
   }
 

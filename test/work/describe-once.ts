@@ -4,84 +4,33 @@
  * `DIFFERENCES` lists the rules that an entry point does not keep yet. Their cases run too, and must fail: the table only shrinks.
  */
 import { describe, expect, test } from "#test";
-import type { Cell } from "../../src/cells/cell.ts";
 import type { Json } from "../../src/message/json.ts";
 import { rejected } from "../../src/store/rejection.ts";
-import type { Fault, LineCall } from "../store/faulty-store.ts";
-import { type CaseHandler, type CaseTx, EMITTED, type Ended, type Entry, type EntryPoint } from "./entry-points.ts";
-import { type MakeDisk, type Process, World } from "./world.ts";
+import { type CaseHandler, EMITTED, type EntryPoint } from "./entry-points.ts";
+import { MESSAGE_CASES } from "./message-cases.ts";
+import {
+  add,
+  adds,
+  atFirst,
+  type Case,
+  done,
+  FUTURE_ID,
+  ID,
+  THEN,
+  type Trial,
+  tick,
+  totalOf,
+  writesTotal,
+} from "./trial.ts";
+import { type MakeDisk, World } from "./world.ts";
 
 /** `entry point: rule` */
 export const DIFFERENCES: ReadonlySet<string> = new Set([]);
 
-/** Where a case is tried: one entry point of one process, or of several. */
-interface Trial {
-  readonly world: World;
-  readonly process: Process;
-  readonly total: Cell<number>;
-  readonly entry: Entry;
-  readonly isAsync: boolean;
-  /** Calls of the handler so far, in all processes. */
-  readonly calls: () => number;
-  readonly handle: (id?: string, data?: Json) => Promise<Ended>;
-  /** A second process on the same disk with the same handler. */
-  readonly restart: () => Promise<Trial>;
-}
-
-type Body = (trial: Trial) => Promise<void>;
-
-interface Case {
-  /** Begins with its rule. */
-  readonly title: string;
-  /** Whether the entry point has the parts that the case uses. */
-  readonly needs?: (entry: EntryPoint) => boolean;
-  readonly handler: (process: Process) => CaseHandler;
-  readonly body: Body;
-}
-
-const ID = "0199a3f2-0000-7000-8000-000000000001";
-/** Far ahead of the simulation's clock. */
-const FUTURE_ID = "0fffffff-0000-7000-8000-000000000001";
-
-/** A constant, because linters refuse objects with this key. */
-const THEN = "then";
-
-const totalOf = ({ space }: Process) => space.cell<number>("total", 0);
-
-/** Adds one to the total and gives the sum. */
-const add = (process: Process) => {
-  const total = totalOf(process);
-  return (_data: Json, tx: CaseTx) => {
-    const sum = (tx.get(total) ?? 0) + 1;
-    tx.set(total, sum);
-    return sum;
-  };
-};
-
-const adds = (process: Process): CaseHandler => add(process);
-
-/** Does something to the first commit that writes the total. */
-function atFirst(fault: Fault, more: (call: LineCall) => boolean = writesTotal) {
-  let isFirst = true;
-  return (call: LineCall): Fault => {
-    if (!isFirst || !more(call)) return {};
-    isFirst = false;
-    return fault;
-  };
-}
-
-function writesTotal({ request }: LineCall): boolean {
-  return request?.patches.some(({ id }) => id === "total") ?? false;
-}
-
-const tick = ({ host }: Process) => new Promise<void>((resolve) => void host.timer(5, resolve));
-
-const done = (result: Json): Ended => ({ kind: "done", result });
-
 const CASES: readonly Case[] = [
   {
     title: "[U1] writes, events, receipt and status are one commit",
-    needs: ({ emits }) => emits,
+    needs: ({ hasIds }) => hasIds,
     handler: (process) => (data, tx) => {
       tx.emit(EMITTED, { n: 1 });
       return add(process)(data, tx);
@@ -275,6 +224,7 @@ const CASES: readonly Case[] = [
   },
   {
     title: "[U28] an invocation that cannot be committed fails when its window ends, with the reason",
+    needs: ({ comesAgain = false }) => !comesAgain,
     handler: adds,
     body: async ({ world, process, handle }) => {
       process.line.plan = (call) =>
@@ -455,9 +405,9 @@ async function begin(world: World, entryPoint: EntryPoint, one: Case, isFirst = 
     calls++;
     return handler(data, tx);
   };
-  const entry = await entryPoint.open(process, counted);
+  const entry = await entryPoint.open(process, counted, one.clearance);
   return {
-    ...{ world, process, entry, total, isAsync: entryPoint.isAsync, calls: () => calls },
+    ...{ world, process, entryPoint, entry, total, isAsync: entryPoint.isAsync, calls: () => calls },
     handle: (id = ID, data = null) => world.run(() => entry.handle(id, data)),
     restart: () => begin(world, entryPoint, one, false),
   };
@@ -465,7 +415,7 @@ async function begin(world: World, entryPoint: EntryPoint, one: Case, isFirst = 
 
 export function describeOnce(entryPoint: EntryPoint, storeName: string, makeDisk: MakeDisk): void {
   describe(`${entryPoint.name} on ${storeName}`, () => {
-    for (const one of CASES) {
+    for (const one of [...CASES, ...MESSAGE_CASES]) {
       if (one.needs?.(entryPoint) === false) continue;
       const body = async () => one.body(await begin(new World(makeDisk), entryPoint, one));
       const rule = one.title.slice(1, one.title.indexOf("]"));

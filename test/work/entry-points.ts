@@ -1,23 +1,20 @@
 /** The entry points of handlers, behind one face: how an invocation comes in, and how its end is heard. */
 import { EventBus } from "../../src/bus/event-bus.ts";
-import type { Cell } from "../../src/cells/cell.ts";
+import type { Capability } from "../../src/loop/capability.ts";
 import { EventLoop } from "../../src/loop/event-loop.ts";
 import { transactional } from "../../src/loop/transactional.ts";
 import type { Message } from "../../src/message/envelope.ts";
 import { type ErrorData, thrownText } from "../../src/message/error-data.ts";
 import type { Json } from "../../src/message/json.ts";
-import { receiptOf } from "../../src/store/receipt-name.ts";
+import type { JournalQuery } from "../../src/store/journal.ts";
+import { type Invocation, receiptOf } from "../../src/store/receipt-name.ts";
+import { messageIdOf } from "../../src/work/timer-row.ts";
+import type { Tx } from "../../src/work/tx.ts";
 import { Client, command } from "../loop/loop-setup.ts";
+import { bootLoop } from "./loop-world.ts";
 import { type Process, SPACE } from "./world.ts";
 
-/** The operations that handlers of all entry points have. */
-export interface CaseTx {
-  get<T>(cell: Cell<T>): T | undefined;
-  set<T>(cell: Cell<T>, value: T): void;
-  emit(type: string, data: Json): void;
-}
-
-export type CaseHandler = (data: Json, tx: CaseTx) => unknown;
+export type CaseHandler = (data: Json, tx: Tx) => unknown;
 
 /** How an invocation ended, for its sender. */
 export type Ended =
@@ -27,6 +24,8 @@ export type Ended =
 export interface Entry {
   /** Sends an invocation and resolves with its end. */
   handle(id: string, data: Json): Promise<Ended>;
+  /** Sends an invocation whose sender leaves at once. */
+  begin(id: string, data: Json): void;
 }
 
 export interface EntryPoint {
@@ -37,23 +36,59 @@ export interface EntryPoint {
   readonly isAsync: boolean;
   /** Whether a caller waits for each invocation, so that one may be refused for its content. */
   readonly hasCallers: boolean;
-  /** Whether its handlers can emit events. */
-  readonly emits: boolean;
-  open(process: Process, handler: CaseHandler): Promise<Entry>;
+  /** Whether it is a capability: it declares its messages and can ask others. */
+  readonly isCapability: boolean;
+  /** Whether its handlers can have a clearance. */
+  readonly hasClearance: boolean;
+  /** Whether the journal delivers its invocations again as long as the store is busy (L41). */
+  readonly comesAgain?: boolean;
+  open(process: Process, handler: CaseHandler, clearance?: readonly string[]): Promise<Entry>;
 }
 
 export const EMITTED = "Case.Happened";
+export const SENT = "Case.Other";
+export const ASKED = "Case.Answer";
 
-export const commandEntry: EntryPoint = {
-  ...{ name: "command", hasIds: true, isAsync: true, hasCallers: true, emits: true },
-  async open({ host, space }, handler) {
-    const cases = transactional({
+/** The capability of the cases, and one that it can ask. */
+function capabilities(
+  { space }: Process,
+  handler: CaseHandler,
+  clearance: readonly string[] | undefined,
+): Record<"cases" | "other", Capability> {
+  const handle = (data: Json, tx: Tx) => handler(data, tx) as Json;
+  const answers = space.cell<number>("answers", 0);
+  return {
+    cases: transactional({
       space,
       description: "runs the case",
       emits: { [EMITTED]: true },
-      commands: { "Case.Run": { handle: (data: Json, tx) => handler(data, tx) as Json } },
-    });
-    const loop = await host.run(() => EventLoop.boot({ host, capabilities: { cases } }));
+      sends: { [SENT]: "command", [ASKED]: "command" },
+      commands: { "Case.Run": { handle } },
+      on: { "Case.Came": handle },
+      ...(clearance === undefined ? {} : { clearance }),
+    }),
+    other: transactional({
+      space,
+      description: "is asked",
+      commands: {
+        [ASKED]: {
+          handle: (_data: Json, tx) => {
+            tx.update(answers, (count) => count + 1);
+            return tx.get(answers);
+          },
+        },
+      },
+    }),
+  };
+}
+
+export const commandEntry: EntryPoint = {
+  ...{ name: "command", hasIds: true, isAsync: true, hasCallers: true, isCapability: true, hasClearance: true },
+  async open(process, handler, clearance) {
+    const { host } = process;
+    const loop = await host.run(() =>
+      EventLoop.boot({ host, capabilities: capabilities(process, handler, clearance) }),
+    );
     return {
       handle: (id, data) =>
         new Promise((resolve) => {
@@ -61,6 +96,11 @@ export const commandEntry: EntryPoint = {
           client.deliver = (answer) => resolve(endedBy(answer));
           loop.receive(command("Case.Run", id, data), client);
         }),
+      begin(id, data) {
+        const client = new Client(`client of ${id} that leaves`);
+        loop.receive(command("Case.Run", id, data), client);
+        host.timer(1, () => loop.disconnect(client));
+      },
     };
   },
 };
@@ -71,64 +111,98 @@ export function endedBy({ kind, data }: Message): Ended {
   return { kind: "failed", code, message };
 }
 
+/** The end of a journaled message, by its row and its receipt. */
+async function endOfRow(
+  { host, store }: Process,
+  query: Omit<JournalQuery, "limit">,
+  invocation: Invocation,
+): Promise<Ended> {
+  for (;;) {
+    const [{ status, error } = { status: "absent", error: "" }] = await store.query({ ...query, limit: 1 });
+    if (status === "failed") return { kind: "failed", message: error ?? "" };
+    if (status === "done") break;
+    await new Promise<void>((resolve) => void host.timer(10, resolve));
+  }
+  const { documents } = await store.load(SPACE, [receiptOf(invocation)]);
+  return { kind: "done", result: documents[0]?.value ?? null };
+}
+
+/** Publishes the event of an invocation for one subscriber. */
+function published(process: Process, bus: EventBus, type: string): Entry {
+  const handle = async (id: string, data: Json): Promise<Ended> => {
+    const message: Message = { kind: "event", type, data, metadata: { id, timestamp: 1 } };
+    const row = await bus.publishMessage(message, "test");
+    return endOfRow(process, { id: row }, { kind: "event", id, subscriber: "cases" });
+  };
+  return { handle, begin: (id, data) => void handle(id, data) };
+}
+
 export const subscriberEntry: EntryPoint = {
-  ...{ name: "bus subscriber", hasIds: true, isAsync: true, hasCallers: false, emits: true },
-  async open({ host, space, store }, handler) {
+  ...{ name: "bus subscriber", hasIds: true, isAsync: true, hasCallers: false, isCapability: false },
+  hasClearance: false,
+  async open(process, handler) {
+    const { host, space, store } = process;
     const bus = new EventBus({ host, store });
     bus.subscribe("Case.Run", ({ payload }, tx) => handler(payload, tx), { subscriberId: "cases", space });
     await host.run(() => bus.start());
-    return {
-      async handle(id, data) {
-        const message: Message = { kind: "event", type: "Case.Run", data, metadata: { id, timestamp: 1 } };
-        const row = await bus.publishMessage(message, "test");
-        for (;;) {
-          const [{ status, error } = { status: "gone", error: "gone" }] = await bus.query({ id: row, limit: 1 });
-          if (status === "failed") return { kind: "failed", message: error ?? "" };
-          if (status === "done") break;
-          await new Promise<void>((resolve) => void host.timer(10, resolve));
-        }
-        const { documents } = await store.load(SPACE, [receiptOf({ kind: "event", id, subscriber: "cases" })]);
-        return { kind: "done", result: documents[0]?.value ?? null };
-      },
+    return published(process, bus, "Case.Run");
+  },
+};
+
+export const onEntry: EntryPoint = {
+  ...{ name: "event of a capability", hasIds: true, isAsync: true, hasCallers: false, isCapability: true },
+  hasClearance: true,
+  async open(process, handler, clearance) {
+    const { bus } = await bootLoop(process, capabilities(process, handler, clearance));
+    return published(process, bus, "Case.Came");
+  },
+};
+
+export const timerEntry: EntryPoint = {
+  ...{ name: "command of a timer", hasIds: true, isAsync: true, hasCallers: false, isCapability: true },
+  ...{ hasClearance: true, comesAgain: true },
+  async open(process, handler, clearance) {
+    const { loop } = await bootLoop(process, capabilities(process, handler, clearance));
+    const handle = async (id: string, data: Json): Promise<Ended> => {
+      const message = { kind: "command", type: "Case.Run", data };
+      const set = endedBy(await loop.request(command("Timer.Set", id, { delayMs: 1, message })));
+      if (set.kind === "failed") return set;
+      const messageId = messageIdOf({ id: (set.result as { timerId: string }).timerId });
+      const end = await endOfRow(process, { messageId }, { kind: "command", id: messageId });
+      return end.kind === "failed" ? end : { kind: "done", result: (end.result as { result: Json }).result };
     };
+    return { handle, begin: (id, data) => void handle(id, data) };
   },
 };
 
 export const streamEntry: EntryPoint = {
-  ...{ name: "stream", hasIds: true, isAsync: true, hasCallers: true, emits: true },
-  async open({ space }, handler) {
+  ...{ name: "stream", hasIds: true, isAsync: true, hasCallers: true, isCapability: false, hasClearance: true },
+  async open({ space }, handler, clearance) {
     const stream = space.stream<Json>("cases");
-    stream.handle((data, context) => handler(data, context));
-    return {
-      async handle(id, data) {
-        const outcome = await stream.send(data, { eventId: id }).outcome;
-        if (outcome.kind === "handled" || outcome.kind === "already") return { kind: "done", result: outcome.result };
-        return { kind: "failed", message: outcome.message };
-      },
+    stream.handle(handler, clearance === undefined ? {} : { clearance });
+    const handle = async (id: string, data: Json): Promise<Ended> => {
+      const outcome = await stream.send(data, { eventId: id }).outcome;
+      if (outcome.kind === "handled" || outcome.kind === "already") return { kind: "done", result: outcome.result };
+      return { kind: "failed", message: outcome.message };
     };
+    return { handle, begin: (id, data) => void handle(id, data) };
   },
 };
 
 export const transactEntry: EntryPoint = {
-  ...{ name: "transact", hasIds: false, isAsync: false, hasCallers: true, emits: false },
+  ...{ name: "transact", hasIds: false, isAsync: false, hasCallers: true, isCapability: false, hasClearance: false },
   async open({ space }, handler) {
-    const tx: CaseTx = {
-      get: (cell) => cell.get(),
-      set: (cell, value) => cell.set(value),
-      emit: () => {
-        throw new Error("space.transact has no emit");
-      },
-    };
-    return {
-      handle: (_id, data) =>
-        space
-          .transact(() => handler(data, tx) as Json)
-          .then(
-            (result): Ended => ({ kind: "done", result: result ?? null }),
-            (error: unknown): Ended => ({ kind: "failed", message: thrownText(error) }),
-          ),
-    };
+    const handle = (_id: string, data: Json) =>
+      space
+        .transact((tx) => handler(data, tx) as Json)
+        .then(
+          (result): Ended => ({ kind: "done", result: result ?? null }),
+          (error: unknown): Ended => ({ kind: "failed", message: thrownText(error) }),
+        );
+    return { handle, begin: (id, data) => void handle(id, data) };
   },
 };
 
-export const ENTRY_POINTS: readonly EntryPoint[] = [commandEntry, subscriberEntry, streamEntry, transactEntry];
+export const ENTRY_POINTS: readonly EntryPoint[] = [
+  ...[commandEntry, onEntry, timerEntry, subscriberEntry, streamEntry, transactEntry],
+];

@@ -1,9 +1,11 @@
 /** Which commands are known to be new, and the cost of knowing it. */
+
 import { describe, expect, test } from "#test";
 import { simulatedHost } from "../../src/host/simulated-host.ts";
 import { HANDLED_IDS_MAX, ID_AHEAD_MS_MAX } from "../../src/limits.ts";
 import { HandledIds } from "../../src/work/handled-ids.ts";
-import { type CaseTx, commandEntry } from "./entry-points.ts";
+import type { Tx } from "../../src/work/tx.ts";
+import { commandEntry } from "./entry-points.ts";
 import { memoryWorlds, type Process, World } from "./world.ts";
 
 function opened() {
@@ -68,7 +70,7 @@ async function counting(world: World) {
     if (method === "load") loads++;
     return {};
   };
-  const add = (_data: unknown, tx: CaseTx) => {
+  const add = (_data: unknown, tx: Tx) => {
     tx.set(total, (tx.get(total) ?? 0) + 1);
     return null;
   };

@@ -12,6 +12,7 @@ import { dueCases } from "./due.ts";
 import { erasingCases } from "./erasing.ts";
 import { feedCases } from "./feed.ts";
 import { journalCases } from "./journal.ts";
+import { largeHistories } from "./large-histories.ts";
 import { leaseCases } from "./leases.ts";
 import { lifeCases } from "./life.ts";
 import { listCases } from "./lists.ts";
@@ -46,6 +47,7 @@ export function describeStore(name: string, open: OpenStore, { modelRuns }: Suit
     rememberedCases(open);
     receiptCases(open);
     receiptHistories(open, Math.ceil(modelRuns / 5));
+    largeHistories(open, Math.ceil(modelRuns / 40));
     dueCases(open);
     erasingCases(open);
     lifeCases(open);
