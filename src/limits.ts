@@ -9,7 +9,9 @@
 
 /** One NDJSON line without its newline: a mail with its text fits, a file belongs on the disk. */
 export const LINE_BYTES_MAX = 1_048_576;
-/** Nesting is checked on the bytes before parsing: deeper input parses, then overflows every recursive walk after it. */
+/**
+ * Nesting is checked on the bytes before parsing: deeper input parses, then overflows every recursive walk after it.
+ */
 export const DEPTH_MAX = 64;
 /** Keeps validation of one object linear in something small. */
 export const OBJECT_KEYS_MAX = 1_024;
@@ -185,7 +187,9 @@ export const RECEIPTS_STEP = 500;
 
 /** 100 years of 365.25 days; a longer delay is a unit mistake. */
 export const TIMER_DELAY_MS_MAX = 3_155_760_000_000;
-/** The longest delay that runtimes honour: above it `setTimeout` fires at once. Longer timers are re-armed in chunks. */
+/**
+ * The longest delay that runtimes honour: above it `setTimeout` fires at once. Longer timers are re-armed in chunks.
+ */
 export const TIMER_CHUNK_MS = 2_147_483_647;
 /** Maximum wait for a wall-clock time at once: the clock may be set forward, or the machine may sleep. */
 export const WALL_CLOCK_LOOK_MS = 60_000;
@@ -306,7 +310,9 @@ export const TIMERS_FIRED_MAX = 256;
 export const MEMORY_KEYS_MAX = 100_000;
 /** Values of `Memory.*` together, each rounded up to the unit below. */
 export const MEMORY_BYTES_MAX = 1_073_741_824;
-/** Unit in which the values of `Memory.*` are counted: a key that is set again to about the same size changes no count. */
+/**
+ * Unit in which the values of `Memory.*` are counted: a key that is set again to about the same size changes no count.
+ */
 export const MEMORY_UNIT_BYTES = 4_096;
 /** Unhandled firings of one repeating timer; further slots are skipped. */
 export const TIMER_FIRINGS_MAX = 16;

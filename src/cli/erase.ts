@@ -1,4 +1,7 @@
-/** `millrace erase --subject KEY`: removes the data of a subject from the store, for good, also while a kernel runs. SPEC: K68, K123. */
+/**
+ * `millrace erase --subject KEY`: removes the data of a subject from the store, for good, also while a kernel runs.
+ * SPEC: K68, K123.
+ */
 import { systemHost } from "../host/system-host.ts";
 import { dataDirectory } from "../kernel/data-directory.ts";
 import { type Erased, eraseSubject, findSubject } from "../kernel/erase-subject.ts";

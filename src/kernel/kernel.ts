@@ -301,7 +301,7 @@ export class Kernel implements AsyncDisposable {
     };
   }
 
-  // In-process use -----------------------------------------------------------------------------------------------------------
+  // In-process use ---------------------------------------------------------------------------------------------------
 
   get space(): Space {
     return this.#space;
@@ -419,7 +419,7 @@ export class Kernel implements AsyncDisposable {
     } while (this.#isBusy || !this.#space.scheduler.isIdle);
   }
 
-  // The end --------------------------------------------------------------------------------------------------------------------
+  // The end ----------------------------------------------------------------------------------------------------------
 
   /** Graceful stop: no new requests, running work finishes within the grace, then all parts close. Idempotent. */
   close({ graceMs = DRAIN_MS }: { graceMs?: number } = {}): Promise<void> {

@@ -1,9 +1,11 @@
 /**
- * Copies of JSON values: what crosses a boundary shares nothing with what stays. A `__proto__` key is copied as the data it is.
+ * Copies of JSON values: what crosses a boundary shares nothing with what stays. A `__proto__` key is copied as the
+ * data it is.
  *
- * `copyJson` is for values that are known to be pure; `cloneJson` for what somebody's code has made: it checks and copies in one walk,
- * which costs a quarter of doing one after the other. Like a structured clone, it takes what is enumerable and leaves symbols and hidden
- * fields behind, and fields that are undefined; everything else that is not pure JSON it refuses. SPEC: M32.
+ * `copyJson` is for values that are known to be pure; `cloneJson` for what somebody's code has made: it checks and
+ * copies in one walk, which costs a quarter of doing one after the other. Like a structured clone, it takes what is
+ * enumerable and leaves symbols and hidden fields behind, and fields that are undefined; everything else that is not
+ * pure JSON it refuses. SPEC: M32.
  */
 import {
   DATA_LIMITS,
