@@ -84,6 +84,7 @@ export { type Pattern, PieceError, type PieceInputs, type PieceParts, pattern, t
 export type { Launched, LaunchOptions, Piece } from "./cells/piece.ts";
 export type { Resumed, RunOptions } from "./cells/pieces.ts";
 export { SchemaError, type SchemaIssue, type StandardSchema } from "./cells/schema.ts";
+export type { Migrate } from "./cells/shaped-cell.ts";
 export {
   type EffectOptions,
   type NodeOptions,
