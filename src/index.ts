@@ -84,6 +84,7 @@ export { type Pattern, PieceError, type PieceInputs, type PieceParts, pattern, t
 export type { Launched, LaunchOptions, Piece } from "./cells/piece.ts";
 export type { Resumed, RunOptions } from "./cells/pieces.ts";
 export { SchemaError, type SchemaIssue, type StandardSchema } from "./cells/schema.ts";
+export type { Migrate } from "./cells/shaped-cell.ts";
 export {
   type EffectOptions,
   type NodeOptions,
@@ -108,7 +109,6 @@ export { type TransactionalDefinition, transactional } from "./loop/transactiona
 export { serve, type WorkerHandlers, workerActor } from "./loop/worker-actor.ts";
 // Messages, and the values in them.
 export { canonicalJson } from "./message/canonical-json.ts";
-export { type CloudEvent, fromCloudEvent, toCloudEvent } from "./message/cloud-events.ts";
 export { contentId } from "./message/content-id.ts";
 export { DroppedError } from "./message/dropped.ts";
 export {
