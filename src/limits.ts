@@ -13,7 +13,7 @@ export const LINE_BYTES_MAX = 1_048_576;
  * Nesting is checked on the bytes before parsing: deeper input parses, then overflows every recursive walk after it.
  */
 export const DEPTH_MAX = 64;
-/** Keeps validation of one object linear in something small. */
+/** Limits the validation of one object. */
 export const OBJECT_KEYS_MAX = 1_024;
 /** A started line must end within this time, or the client holds a buffer. */
 export const LINE_COMPLETE_MS = 10_000;
@@ -138,7 +138,7 @@ export const AWAITED_WINDOW_MS = 10_000;
 export const HANDLED_IDS_MAX = 65_536;
 /** How far a client's clock may be ahead for its new ids to count as new; ids further ahead are looked up. */
 export const ID_AHEAD_MS_MAX = 3_600_000;
-/** First and longest wait between two such runs; each wait is drawn at random below it. */
+/** First and longest wait between two reruns; each wait is random below it. */
 export const STALE_BACKOFF_START_MS = 2;
 export const STALE_BACKOFF_MAX_MS = 250;
 /** Retry delays of a delivery, if a subscription sets none. */

@@ -11,7 +11,7 @@ import { existingDatabaseFile } from "./database-file.ts";
 import { operatorName } from "./operator.ts";
 import { EXIT, type ExitCode, JSON_OPTION, UsageError, type Verb, type VerbCall } from "./verb.ts";
 
-/** The kernel searches the whole store: a day, as long as anybody waits at a terminal. */
+/** The kernel searches the whole store: a day, the longest wait at a terminal. */
 const ANSWER_MS_MAX = 86_400_000;
 
 export const erase: Verb = {

@@ -37,7 +37,7 @@ export type ErrorData = {
   readonly message: string;
   /** For programs, `UPPER_SNAKE`. Absent: the reason of the code. */
   readonly reason?: string;
-  /** What belongs to the reason. */
+  /** Data for the reason. */
   readonly data?: Json;
   /** Absent: as the code says. */
   readonly retryable?: boolean;
@@ -127,7 +127,7 @@ export function isErrorCode(code: unknown): code is number {
   return Number.isInteger(code) && (code as number) >= 400 && (code as number) <= 599;
 }
 
-/** What error data may say besides its code and message. */
+/** Optional fields of error data besides code and message. */
 export type ErrorExtras = Pick<ErrorData, "reason" | "data" | "cause">;
 
 /** Error data for a system code; the message defaults to the code's meaning. */

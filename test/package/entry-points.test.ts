@@ -31,7 +31,8 @@ const ENTRIES = Object.entries<{ default?: string }>(exports).flatMap(([path, { 
 
 /** The entry chunk, and those that it imports before it runs. */
 async function bundled(input: string, platform: "browser" | "node", file?: string): Promise<readonly OutputChunk[]> {
-  const external = [/^node:/, ...Object.keys(dependencies)];
+  // A program that is written to a file has its dependencies in it.
+  const external = [/^node:/, ...(file === undefined ? Object.keys(dependencies) : [])];
   const { output } = await build({
     ...{ input, cwd: ROOT, platform, external, logLevel: "silent", write: file !== undefined },
     output: { minify: true, ...(file === undefined ? {} : { file }) },

@@ -170,7 +170,7 @@ class ExportLines {
 
   #row(row: Row): JsonObject {
     const line: Record<string, Json> = keyed(row, ROW_KEYS);
-    // The lease of its holder means nothing in another store.
+    // The lease of its holder is invalid in another store.
     if (row["status"] === "processing") line["status"] = "pending";
     const deliveries = this.#connection
       .cached(`SELECT ${Object.keys(DELIVERY_KEYS).join()} FROM delivery WHERE event = ? ORDER BY subscriber`)
