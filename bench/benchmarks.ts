@@ -4,6 +4,7 @@ import type { Benchmark } from "./harness/benchmark.ts";
 /** Loaded only when asked for, so that a benchmark which does not load takes no other with it. */
 export const BENCHMARKS: Readonly<Record<string, () => Promise<Benchmark>>> = {
   bus: async () => (await import("./bus.ts")).busBenchmark,
+  collection: async () => (await import("./collection.ts")).collectionBenchmark,
   kernel: async () => (await import("./kernel.ts")).kernelBenchmark,
   loop: async () => (await import("./loop.ts")).loopBenchmark,
   message: async () => (await import("./message.ts")).messageBenchmark,

@@ -1,4 +1,5 @@
 /** Messages: made with lineage, checked with a reason, mapped to CloudEvents and back. */
+import { systemHost } from "millrace";
 import {
   causationOf,
   causedBy,
@@ -7,9 +8,8 @@ import {
   eventMessage,
   fromCloudEvent,
   replyMessage,
-  systemHost,
   toCloudEvent,
-} from "millrace";
+} from "millrace/message";
 
 const host = systemHost();
 

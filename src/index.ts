@@ -84,6 +84,7 @@ export { type Pattern, PieceError, type PieceInputs, type PieceParts, pattern, t
 export type { Launched, LaunchOptions, Piece } from "./cells/piece.ts";
 export type { Resumed, RunOptions } from "./cells/pieces.ts";
 export { SchemaError, type SchemaIssue, type StandardSchema } from "./cells/schema.ts";
+export type { Migrate } from "./cells/shaped-cell.ts";
 export {
   type EffectOptions,
   type NodeOptions,
@@ -108,7 +109,6 @@ export { type TransactionalDefinition, transactional } from "./loop/transactiona
 export { serve, type WorkerHandlers, workerActor } from "./loop/worker-actor.ts";
 // Messages, and the values in them.
 export { canonicalJson } from "./message/canonical-json.ts";
-export { type CloudEvent, fromCloudEvent, toCloudEvent } from "./message/cloud-events.ts";
 export { contentId } from "./message/content-id.ts";
 export { DroppedError } from "./message/dropped.ts";
 export {
@@ -191,9 +191,10 @@ export { type Store, StoreError, type StoreErrorCode } from "./store/store.ts";
 export type { Commit, Transaction, TransactionOptions } from "./store/transaction.ts";
 export type { AskOptions } from "./work/ask.ts";
 export type { WorkSpace } from "./work/attempt.ts";
+export type { HandlerFailure, HandlerOptions } from "./work/handler-options.ts";
 export type { Launch } from "./work/lineage.ts";
 export type { MessageOptions, TimerOptions as TxTimerOptions } from "./work/outbox.ts";
 export { Refusal, type RefuseOptions } from "./work/refusal.ts";
-export type { Backoff, RetryPolicy } from "./work/retry-policy.ts";
+export type { Backoff, Retry, RetryPolicy } from "./work/retry-policy.ts";
 export type { Tx, TxCell, TxList } from "./work/tx.ts";
 export { WorkError, type WorkErrorCode } from "./work/work-error.ts";

@@ -9,9 +9,11 @@
 
 /** One NDJSON line without its newline: a mail with its text fits, a file belongs on the disk. */
 export const LINE_BYTES_MAX = 1_048_576;
-/** Nesting is checked on the bytes before parsing: deeper input parses, then overflows every recursive walk after it. */
+/**
+ * Nesting is checked on the bytes before parsing: deeper input parses, then overflows every recursive walk after it.
+ */
 export const DEPTH_MAX = 64;
-/** Keeps validation of one object linear in something small. */
+/** Limits the validation of one object. */
 export const OBJECT_KEYS_MAX = 1_024;
 /** A started line must end within this time, or the client holds a buffer. */
 export const LINE_COMPLETE_MS = 10_000;
@@ -83,6 +85,8 @@ export const CIRCLE_WAIT_MS = 30_000;
 export const HANDLER_TIMEOUT_MS = 300_000;
 /** A younger handler is never stuck, even with a shorter timeout: slow calls of other services take this long. */
 export const STUCK_MS_MIN = 30_000;
+/** Handlers of one actor that timed out and still run, from which on the actor is at fault: each holds its memory until it ends. */
+export const LEFT_BEHIND_FAULT = 10;
 /** Handlers that timed out and still run, which the work board lists: the last ones, about 100 bytes each. */
 export const LEFT_BEHIND_LISTED_MAX = 1_000;
 /** Handlers in one answer of `Kernel.Work`: about 200 kB. */
@@ -134,7 +138,7 @@ export const AWAITED_WINDOW_MS = 10_000;
 export const HANDLED_IDS_MAX = 65_536;
 /** How far a client's clock may be ahead for its new ids to count as new; ids further ahead are looked up. */
 export const ID_AHEAD_MS_MAX = 3_600_000;
-/** First and longest wait between two such runs; each wait is drawn at random below it. */
+/** First and longest wait between two reruns; each wait is random below it. */
 export const STALE_BACKOFF_START_MS = 2;
 export const STALE_BACKOFF_MAX_MS = 250;
 /** Retry delays of a delivery, if a subscription sets none. */
@@ -183,7 +187,9 @@ export const RECEIPTS_STEP = 500;
 
 /** 100 years of 365.25 days; a longer delay is a unit mistake. */
 export const TIMER_DELAY_MS_MAX = 3_155_760_000_000;
-/** The longest delay that runtimes honour: above it `setTimeout` fires at once. Longer timers are re-armed in chunks. */
+/**
+ * The longest delay that runtimes honour: above it `setTimeout` fires at once. Longer timers are re-armed in chunks.
+ */
 export const TIMER_CHUNK_MS = 2_147_483_647;
 /** Maximum wait for a wall-clock time at once: the clock may be set forward, or the machine may sleep. */
 export const WALL_CLOCK_LOOK_MS = 60_000;
@@ -304,7 +310,9 @@ export const TIMERS_FIRED_MAX = 256;
 export const MEMORY_KEYS_MAX = 100_000;
 /** Values of `Memory.*` together, each rounded up to the unit below. */
 export const MEMORY_BYTES_MAX = 1_073_741_824;
-/** Unit in which the values of `Memory.*` are counted: a key that is set again to about the same size changes no count. */
+/**
+ * Unit in which the values of `Memory.*` are counted: a key that is set again to about the same size changes no count.
+ */
 export const MEMORY_UNIT_BYTES = 4_096;
 /** Unhandled firings of one repeating timer; further slots are skipped. */
 export const TIMER_FIRINGS_MAX = 16;

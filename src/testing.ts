@@ -1,7 +1,9 @@
-/** `millrace/testing`: a host whose time and chance come from a seed, and a space on it. */
+/** `millrace/testing`: a whole kernel on simulated time, a space on it, and the host below them, whose choices follow from a seed. */
 /// <reference lib="esnext.disposable" preserve="true" />
 export type { RanExpectation } from "./cells/ran-expectation.ts";
 export { type TestedNode, TestSpace, type TestSpaceOptions, testSpace } from "./cells/test-space.ts";
 export { type Simulated, simulate } from "./host/simulate.ts";
 export { type DriveOptions, type SimulatedHost, simulatedHost } from "./host/simulated-host.ts";
 export { type SimulatedProcess, simulatedProcess } from "./host/simulated-process.ts";
+export type { Tested, TestedCapabilities, TestKernel, TestKernelOf, TestKernelOptions } from "./kernel/test-kernel.ts";
+export { testKernel } from "./test-kernel.ts";

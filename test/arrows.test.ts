@@ -26,7 +26,11 @@ const ARROWS: Readonly<Record<string, readonly string[]>> = {
   // For its types alone.
   client: ["app"],
   cli: ["kernel", "client"],
-  "testing.ts": ["cells"],
+  "testing.ts": ["cells", "kernel", "test-kernel.ts"],
+  "test-kernel.ts": ["app", "kernel"],
+  "signals.ts": ["cells", "scheduler", "store"],
+  "worker.ts": ["loop"],
+  "node.ts": ["kernel", "adapters", "store"],
   "open.ts": ["app", "kernel"],
 };
 const FOR_ALL = ["message", "host", "limits.ts"];

@@ -123,7 +123,7 @@ export class NdjsonConnection implements Connection, LineSink, OutputHolder {
     this.#framer = new LineFramer(this, bytesMax);
   }
 
-  // In -----------------------------------------------------------------------------------------------------------------------
+  // In ---------------------------------------------------------------------------------------------------------------
 
   /** The bytes may be kept for a while: the stream must not overwrite them. */
   data(chunk: Uint8Array): void {
@@ -269,7 +269,7 @@ export class NdjsonConnection implements Connection, LineSink, OutputHolder {
     this.lost();
   }
 
-  // Out ----------------------------------------------------------------------------------------------------------------------
+  // Out --------------------------------------------------------------------------------------------------------------
 
   deliver(answer: Message | Message<ErrorData>): void {
     this.#over(answer.metadata.causation);

@@ -188,7 +188,7 @@ export class BuiltApp {
     const topic = topicOf(event.name);
     const { retry, timeout, concurrency } = options;
     const timeoutMs = durationMs(timeout ?? HANDLER_TIMEOUT_MS, "timeout");
-    const given: SubscribeOptions = {
+    const given: Omit<SubscribeOptions, "onFailed"> = {
       subscriberId: this.#subscriberOf(key),
       ...(retry === undefined ? {} : { retry: { attempts: retry } }),
       ...(concurrency === undefined ? {} : { concurrency }),

@@ -13,6 +13,7 @@
  */
 import type { Host } from "../host/host.ts";
 import { EVENT_DEATHS_MAX, EVENT_SUSPECT_DEATHS, FULL_TOPICS_MAX } from "../limits.ts";
+import type { Message } from "../message/envelope.ts";
 import { fromError } from "../message/error-data.ts";
 import type { Claim } from "../store/journal.ts";
 import type { Store } from "../store/store.ts";
@@ -23,7 +24,7 @@ import type { LeaseKeeper } from "./lease-keeper.ts";
 import type { BusObserver } from "./observation.ts";
 import { failureOf } from "./outcome.ts";
 import type { Publisher } from "./publisher.ts";
-import type { TopicMatches } from "./topic-match.ts";
+import type { Match, TopicMatches } from "./topic-match.ts";
 
 interface ClaimerParts {
   readonly kind: "event" | "command";
@@ -148,17 +149,38 @@ export class Claimer {
       void this.#fail(claim, "unreadable", row.unreadable ?? "the row cannot be read");
       return undefined;
     }
-    if (deaths >= EVENT_DEATHS_MAX) {
-      void this.#fail(claim, "gave-up", `its process died ${deaths} times while handling it`);
-      return undefined;
-    }
     const { matches, host } = this.#parts;
     const match = matches.for(topic);
+    if (deaths >= EVENT_DEATHS_MAX) {
+      const reason = `its process died ${deaths} times while handling it`;
+      // `onFailed` is tried once: a further death is its own.
+      if (deaths === EVENT_DEATHS_MAX && match.steps.some(({ subscription }) => subscription.handlesFailures))
+        return this.#condemned(claim, match, reason);
+      void this.#fail(claim, "gave-up", reason);
+      return undefined;
+    }
     const atMs = host.now();
     const facts = { id, topic, source, message };
     if (!isSuspect(claim)) return new EventRun(facts, { lease, attempt, deliveries, atMs, deaths }, match);
     const suspicion = { begun: false };
     this.#suspect = new EventRun(facts, { lease, attempt, deliveries, atMs, deaths, suspicion }, match);
+    return this.#suspect;
+  }
+
+  /** An event whose handlers are not called any more, but their `onFailed`. */
+  #condemned({ row, lease, attempt }: Claim, match: Match, condemned: string): EventRun {
+    const { id, topic, source, deliveries, deaths } = row;
+    this.#parts.observe({ kind: "gave-up", event: id, error: condemned });
+    const claimed = {
+      lease,
+      attempt,
+      deliveries,
+      atMs: this.#parts.host.now(),
+      suspicion: { begun: false },
+      condemned,
+    };
+    const facts = { id, topic, source, message: row.message as Message };
+    this.#suspect = new EventRun(facts, { ...claimed, deaths: deaths ?? 0 }, { ...match, missing: [] });
     return this.#suspect;
   }
 

@@ -1,11 +1,37 @@
 /**
- * Thrown by a plain handler if its event or command is over without having been handled: its row is done, with this ending. It is no failure: it is not
+ * Values that a plain handler throws to say how its event or command ended.
+ *
+ * `Concluded`: thrown if its event or command is over without having been handled: its row is done, with this ending. It is no failure: it is not
  * retried, and leaves no dead letter. SPEC: J124.
  */
 import type { Ending } from "../store/journal.ts";
 
 /** A thrown value may be a hostile object: it is looked up, never asked. */
 const endings = new WeakMap<object, Ending>();
+
+/** Delays of `RetryLater`, in milliseconds. */
+const delays = new WeakMap<object, number>();
+const settled = new WeakSet<object>();
+
+/** Thrown by a plain handler that wants its next attempt after a delay of its own, whatever the policy of the subscription. SPEC: U103. */
+export class RetryLater extends Error {
+  override readonly name = "RetryLater";
+
+  constructor(reason: string, delayMs: number) {
+    super(reason);
+    delays.set(this, delayMs);
+  }
+}
+
+/** Thrown by a plain handler that has committed the end of its event or command itself (`HandlerContext.failing`). */
+export class Settled extends Error {
+  override readonly name = "Settled";
+
+  constructor() {
+    super("it is settled already");
+    settled.add(this);
+  }
+}
 
 export class Concluded extends Error {
   override readonly name = "Concluded";
@@ -17,5 +43,17 @@ export class Concluded extends Error {
 }
 
 export function endingIn(thrown: unknown): Ending | undefined {
-  return typeof thrown === "object" && thrown !== null ? endings.get(thrown) : undefined;
+  return isObject(thrown) ? endings.get(thrown) : undefined;
+}
+
+export function delayIn(thrown: unknown): number | undefined {
+  return isObject(thrown) ? delays.get(thrown) : undefined;
+}
+
+export function isSettled(thrown: unknown): boolean {
+  return isObject(thrown) && settled.has(thrown);
+}
+
+function isObject(value: unknown): value is object {
+  return typeof value === "object" && value !== null;
 }

@@ -11,13 +11,15 @@ import type { Host } from "../host/host.ts";
 import { EVENTS_PARKED_MAX, PARKED_RETRY_MS } from "../limits.ts";
 import { errorText } from "../message/error-data.ts";
 import { callHandler, type HandlerEnd } from "../work/handler-call.ts";
+import type { HandlerFailure } from "../work/handler-options.ts";
 import { retryDelayMs, worthRetrying } from "../work/retry-policy.ts";
-import { endingIn } from "./concluded.ts";
-import { DONE, type EventRun, RECORDED, SKIPPED, type StepResult } from "./event-run.ts";
+import { delayIn, endingIn, isSettled } from "./concluded.ts";
+import type { Event } from "./event.ts";
+import { DONE, type EventRun, RECORDED, SKIPPED, type StepFailure, type StepResult } from "./event-run.ts";
 import { type Handler, HandlerContext } from "./handler.ts";
 import type { HeldEvents } from "./held-events.ts";
 import type { BusObserver } from "./observation.ts";
-import { beginningOf, postponementOf, releaseOf, settlementOf } from "./outcome.ts";
+import { beginningOf, onFailedText, postponementOf, releaseOf, settlementOf } from "./outcome.ts";
 import type { Publisher } from "./publisher.ts";
 import type { RetryTimer } from "./retry-timer.ts";
 import { SerialOrder } from "./serial-order.ts";
@@ -110,6 +112,15 @@ export class Delivery implements ShareListener {
   }
 
   #handle(run: EventRun, step: Step): StepEnd {
+    const { condemned } = run.claim;
+    if (condemned !== undefined && run.failing === undefined)
+      return this.#failed(
+        run,
+        step,
+        { kind: "died", message: condemned, attempts: run.attemptOf(step) - 1 },
+        condemned,
+      );
+    if (run.failing !== undefined) return this.#handleFailed(run, step, run.failing);
     if (step.subscription.serialBy && run.lanes?.[run.position] === undefined) {
       const error = SerialOrder.keyError(run, step);
       if (error !== undefined) return this.#failure(run, step, error);
@@ -124,7 +135,7 @@ export class Delivery implements ShareListener {
     const { host, publisher, slots } = this.#parts;
     const { subscriberId, timeoutMs, board } = step.subscription;
     const { event, claim } = run;
-    const facts = { event, subscriberId, attempt: run.attemptOf(step), deaths: claim.deaths };
+    const facts = { event, subscriberId, attempt: run.attemptOf(step), deaths: claim.deaths, run };
     const context = new HandlerContext(facts, publisher);
     run.handling = context;
     const end = callHandler(handler, event, context, {
@@ -142,7 +153,32 @@ export class Delivery implements ShareListener {
     const thrown = end.kind === "threw" ? end.error : undefined;
     const ending = endingIn(thrown);
     if (ending !== undefined) return { kind: "done", ending };
-    return this.#failure(run, step, errorText(end.error), thrown);
+    if (isSettled(thrown)) return this.#settledByHandler(run);
+    const delayMs = delayIn(thrown);
+    if (delayMs !== undefined) return this.#retryAfter(run, step, (thrown as Error).message, delayMs);
+    return this.#failure(run, step, errorText(end.error), thrown, end.kind);
+  }
+
+  /** The commit of its handler has settled the event. */
+  #settledByHandler(run: EventRun): StepEnd {
+    this.#parts.held.over(run, "settled");
+    return LEFT;
+  }
+
+  /** The handler chose the time of its next attempt. */
+  #retryAfter(run: EventRun, step: Step, error: string, delayMs: number): StepResult {
+    const { host, observe } = this.#parts;
+    const { id: event, topic } = run;
+    observe({
+      kind: "handler-failed",
+      event,
+      topic,
+      subscriber: step.subscriber,
+      error,
+      thrown: undefined,
+      outcome: "retry",
+    });
+    return { kind: "retry", error, atMs: host.now() + delayMs };
   }
 
   shareEnded(run: EventRun, step: Step, end: ShareEnd): void {
@@ -176,11 +212,19 @@ export class Delivery implements ShareListener {
         held.over(run, "lost");
         return LEFT;
       case "failed":
-        return this.#failure(run, step, end.error, end.thrown);
+        return this.#failure(run, step, end.error, end.thrown, end.cause);
+      case "failure-handled":
+        return { kind: "failed", error: end.error };
     }
   }
 
-  #failure(run: EventRun, step: Step, failure: string, thrown?: unknown): StepResult {
+  #failure(
+    run: EventRun,
+    step: Step,
+    failure: string,
+    thrown?: unknown,
+    kind: HandlerFailure["kind"] = "threw",
+  ): StepEnd {
     const { host, observe } = this.#parts;
     const { retry } = step.subscription;
     const worth = worthRetrying(retry, thrown);
@@ -196,6 +240,46 @@ export class Delivery implements ShareListener {
       thrown,
       outcome,
     });
-    return delayMs === undefined ? { kind: "failed", error } : { kind: "retry", error, atMs: host.now() + delayMs };
+    if (delayMs !== undefined) return { kind: "retry", error, atMs: host.now() + delayMs };
+    const attempts = run.attemptOf(step);
+    return this.#failed(
+      run,
+      step,
+      { kind, message: failure, attempts, ...(kind === "threw" ? { thrown } : {}) },
+      error,
+    );
+  }
+
+  /** The step has failed for good: its `onFailed` is called first, if it has one. */
+  #failed(run: EventRun, step: Step, failure: HandlerFailure, error: string): StepEnd {
+    if (!step.subscription.handlesFailures) return { kind: "failed", error };
+    run.failing = { failure, error };
+    return this.#handleFailed(run, step, run.failing);
+  }
+
+  /** With a transaction, `onFailed` commits together with the failed status. */
+  #handleFailed(run: EventRun, step: Step, { failure, error }: StepFailure): StepEnd {
+    const { host, publisher, slots, shares } = this.#parts;
+    const { call, onFailed, subscriberId, timeoutMs, board } = step.subscription;
+    if (call.kind === "transactional") {
+      shares.handle(run, step, call);
+      return LEFT;
+    }
+    const { event } = run;
+    const context = new HandlerContext({ event, subscriberId, attempt: failure.attempts, run }, publisher);
+    run.handling = context;
+    const callFailed = (given: Event, to: HandlerContext) => onFailed?.(failure, to as never, given);
+    const end = callHandler(callFailed, event, context, {
+      ...{ host, timeoutMs, cancellable: context },
+      ...{ board, entryPoint: "subscriber", handler: subscriberId, message: event.message },
+    });
+    const ended = (how: HandlerEnd): StepEnd => {
+      run.handling = undefined;
+      if (how.kind === "threw" && isSettled(how.error)) return this.#settledByHandler(run);
+      return { kind: "failed", error: how.kind === "returned" ? error : onFailedText(error, errorText(how.error)) };
+    };
+    if (!(end instanceof Promise)) return ended(end);
+    void slots.during(step, end).then((how) => this.#goOn(run, ended(how)));
+    return LEFT;
   }
 }

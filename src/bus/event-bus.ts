@@ -58,6 +58,7 @@ import { Slots } from "./slots.ts";
 import {
   type Call,
   checkedConsumer,
+  type FailedCall,
   type RelayOptions,
   requireSubscribeOptions,
   type SubscribeOptions,
@@ -187,13 +188,15 @@ export class EventBus<TopicMap extends object = AnyTopics> implements AsyncDispo
   /** Writes events in order, all or none. Resolves with their ids once they are durable. */
   async publishMany(publications: readonly Publication[]): Promise<readonly number[]> {
     this.#requireOpen();
-    return publications.length === 0 ? [] : this.#publisher.publishMany(publications);
+    const given = [...publications];
+    if (given.length === 0) return [];
+    return whenItStands(this.standing?.(), () => this.#publisher.publishMany(given));
   }
 
   /** Writes an event that is a message already, under its type unless another topic is given. Repeating it is harmless. */
   async publishMessage(message: Message, source: string, topic: string = message.type): Promise<number> {
     this.#requireOpen();
-    return this.#publisher.publishMessage(message, topic, source);
+    return whenItStands(this.standing?.(), () => this.#publisher.publishMessage(message, topic, source));
   }
 
   /** Writes a command for the subscriber to its type. Gives its row where it was there already, and undefined where it is new. */
@@ -264,20 +267,22 @@ export class EventBus<TopicMap extends object = AnyTopics> implements AsyncDispo
   }
 
   /** Subscribes an actor. `deliver` passes the event on, and resolves when the actor's handler has ended. */
-  relay(pattern: string, deliver: Handler, subscriberId: string): void {
+  relay(pattern: string, deliver: Handler, options: SubscribeOptions): void {
     this.#requireOpen();
-    const call: Call = { kind: "plain", handler: this.#watched(deliver, subscriberId) };
-    this.#add(new Subscription(pattern, call, { subscriberId }, { ...this.#defaults, board: undefined }));
+    const call: Call = { kind: "plain", handler: this.#watched(deliver, options.subscriberId) };
+    this.#add(new Subscription(pattern, call, options, { ...this.#defaults, board: undefined }));
   }
 
   /** Subscribes a transactional actor, which enters the attempt when its turn comes. Its mailbox measures the time of the handler. */
-  relayWork(pattern: string, deliver: WorkCall, { subscriberId, space, clearance }: RelayOptions): void {
+  relayWork(pattern: string, deliver: WorkCall, relayed: RelayOptions): void {
     this.#requireOpen();
+    const { space, clearance, failed, ...options } = relayed;
+    const { subscriberId } = options;
     const attempts = space.attemptsOf(`the handler of ${subscriberId}`, clearance);
-    const work = { attempts, call: this.#watched(deliver, subscriberId) as WorkCall };
+    const work = { attempts, call: this.#watched(deliver, subscriberId) as WorkCall, failed };
     const call: Call = { kind: "transactional", replica: space.replica(space.name), work };
-    const options = { subscriberId, timeoutMs: TIMER_DELAY_MS_MAX };
-    this.#add(new Subscription(pattern, call, options, { ...this.#defaults, board: undefined }));
+    const limited = { ...options, timeoutMs: TIMER_DELAY_MS_MAX };
+    this.#add(new Subscription(pattern, call, limited, { ...this.#defaults, board: undefined }));
   }
 
   #add(subscription: Subscription): void {
@@ -501,8 +506,10 @@ function callOf(
   const kind = "transactional";
   if ("attemptsOf" in space && typeof space.attemptsOf === "function") {
     const attempts = space.attemptsOf(`the handler of subscriber ${subscriberId}`);
-    const call = workCall(handler as WorkHandler, outboxOf(space));
-    return { kind, replica: space.replica(space.name), work: { attempts, call } };
+    const outbox = outboxOf(space);
+    const call = workCall(handler as WorkHandler, outbox);
+    const failed = failedCall((options as WorkOptions).onFailed, outbox);
+    return { kind, replica: space.replica(space.name), work: { attempts, call, failed } };
   }
   if ("transaction" in space && typeof space.transaction === "function")
     return { kind, handler: handler as TransactionalHandler, replica: space };
@@ -511,6 +518,12 @@ function callOf(
 
 function workCall(handler: WorkHandler, outbox: Outbox): WorkCall {
   return (event, attempt) => attempt.enter(() => handler(event, new Tx(attempt, outbox, event.message)));
+}
+
+function failedCall(onFailed: WorkOptions["onFailed"], outbox: Outbox): FailedCall | undefined {
+  if (onFailed === undefined) return undefined;
+  return (failure, event, attempt) =>
+    attempt.enter(() => onFailed(failure, new Tx(attempt, outbox, event.message), event));
 }
 
 function isIds(which: readonly number[] | RequeueQuery): which is readonly number[] {

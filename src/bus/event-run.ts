@@ -16,6 +16,7 @@
 import { NONE, withOne } from "../store/few.ts";
 import type { Delivery, Ending } from "../store/journal.ts";
 import type { Cancellable } from "../work/handler-call.ts";
+import type { HandlerFailure } from "../work/handler-options.ts";
 import { type Event, type EventFacts, makeEvent } from "./event.ts";
 import type { SerialLane } from "./serial-lane.ts";
 import type { Step } from "./subscriptions.ts";
@@ -36,6 +37,12 @@ export const DONE: StepResult = { kind: "done" };
 export const RECORDED: StepResult = { kind: "recorded" };
 export const SKIPPED: StepResult = { kind: "skipped" };
 
+/** A step that has failed for good, and the error for the journal. */
+export interface StepFailure {
+  readonly failure: HandlerFailure;
+  readonly error: string;
+}
+
 /** Where a run is parked: `at-order` for an earlier event of its serial key, `at-slot` until its subscription can take one more. */
 export type Gate = "at-order" | "at-slot";
 
@@ -54,6 +61,8 @@ export interface RunClaim {
   readonly deaths?: number;
   /** Set for one that is a suspect for that. */
   readonly suspicion?: Suspicion;
+  /** Why it is failed without a call of its handlers; only `onFailed` is called. */
+  readonly condemned?: string;
 }
 
 /** Whether the journal knows that the handling of a suspect has begun: only then the next death counts. */
@@ -79,6 +88,8 @@ export class EventRun {
   lanes: (SerialLane | undefined)[] | undefined;
   /** What the handler that runs now was given; undefined while none runs. */
   handling: Cancellable | undefined;
+  /** Set once the present step has failed for good and its `onFailed` is called. */
+  failing: StepFailure | undefined;
   /** Its neighbours in the list of those that are held (`run-list.ts`). */
   before: EventRun | undefined;
   after: EventRun | undefined;
@@ -107,6 +118,7 @@ export class EventRun {
 
   /** What the present step came to. */
   note(result: StepResult): void {
+    this.failing = undefined;
     this.results = withOne(this.results, result);
   }
 

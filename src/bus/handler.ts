@@ -5,6 +5,7 @@
 import type { Json } from "../message/json.ts";
 import type { Path } from "../message/path.ts";
 import type { DocumentRef } from "../store/document.ts";
+import type { Settlement } from "../store/journal.ts";
 import { join, type Label, labelOfMessage, labelOfRead } from "../store/label.ts";
 import type { Replica } from "../store/replica.ts";
 import type { ReplicaDocument } from "../store/replica-document.ts";
@@ -14,6 +15,8 @@ import type { Cancellable } from "../work/handler-call.ts";
 import type { Tx } from "../work/tx.ts";
 import { BusError } from "./bus-error.ts";
 import type { Event } from "./event.ts";
+import type { EventRun } from "./event-run.ts";
+import { settlementOf } from "./outcome.ts";
 
 export type Handler<Payload = Json> = (event: Event<Payload>, context: HandlerContext) => unknown;
 export type TransactionalHandler<Payload = Json> = (event: Event<Payload>, tx: HandlerTransaction) => unknown;
@@ -46,6 +49,7 @@ export interface CallFacts {
   /** Counts the tries of this delivery from 1. */
   readonly attempt: number;
   readonly deaths?: number | undefined;
+  readonly run?: EventRun;
 }
 
 function overError(what: string, reason: Error): BusError {
@@ -67,10 +71,12 @@ export class HandlerContext {
   /** How many processes have died while they held the event, since it was last settled, or 1 if one stopped without its handler: it may have begun. */
   readonly deaths: number;
   readonly #event: Event;
+  readonly #run: EventRun | undefined;
   readonly #emitter: Emitter;
   readonly #cancellation = new Cancellation();
 
-  constructor({ event, subscriberId, attempt, deaths = 0 }: CallFacts, emitter: Emitter) {
+  constructor({ event, subscriberId, attempt, deaths = 0, run }: CallFacts, emitter: Emitter) {
+    this.#run = run;
     this.subscriberId = subscriberId;
     this.attempt = attempt;
     this.deaths = deaths;
@@ -91,6 +97,12 @@ export class HandlerContext {
     const { reason } = this.#cancellation;
     if (reason !== undefined) return leftBehind(topic, reason);
     return this.#emitter.emitNow(this.#event, this.subscriberId, topic, payload, options);
+  }
+
+  /** The settlement that fails the event, for a commit of the handler. After that commit the handler throws `Settled`. */
+  failing(error: string): Settlement {
+    if (this.#run === undefined) throw new Error("this handler cannot settle its event");
+    return settlementOf(this.#run, { kind: "failed", error });
   }
 
   /** Throws `BUS_HANDLER_OVER` once the signal is aborted; `what` names what is refused. */

@@ -35,10 +35,16 @@ export function failureOf({ row: { id, deliveries }, lease, attempt }: Claim, er
   return { id, lease, attempt, outcome: { kind: "failed", error }, deliveries: due.map(asFailed) };
 }
 
-/** Only the share of the present step, as done; the row stays ours. */
-export function shareOf(run: EventRun): Settlement {
-  const share = [deliveryOf(run, run.position, DONE)].filter(isGiven);
-  return settle(run, { kind: "partial" }, [...share, ...leftOf(run, run.position + 1, run.claim.deliveries)]);
+/** The error of a delivery whose `onFailed` went wrong. */
+export function onFailedText(error: string, problem: string): string {
+  return `${error}; onFailed failed: ${problem}`;
+}
+
+/** Only the share of the present step, with its result; the row stays ours. */
+export function shareOf(run: EventRun, result: StepResult = DONE): Settlement {
+  const share = [deliveryOf(run, run.position, result)].filter(isGiven);
+  const left = leftOf(run, run.position + 1, [...run.claim.deliveries, ...share]);
+  return settle(run, { kind: "partial" }, [...share, ...left]);
 }
 
 /** Tells the journal that the handling of a suspect begins. */

@@ -11,20 +11,26 @@ import { checkTopicPattern } from "../message/topic-pattern.ts";
 import { type Consumer, deliveryName } from "../store/consumer.ts";
 import type { Replica } from "../store/replica.ts";
 import type { Attempt, AttemptKind, WorkSpace } from "../work/attempt.ts";
-import { type HandlerOptions, handlerOptionsProblem, KNOWN_HANDLER_OPTIONS } from "../work/handler-options.ts";
+import {
+  type HandlerFailure,
+  type HandlerOptions,
+  handlerOptionsProblem,
+  KNOWN_HANDLER_OPTIONS,
+} from "../work/handler-options.ts";
 import { type RetryPolicy, retryPolicyOf } from "../work/retry-policy.ts";
+import type { Tx } from "../work/tx.ts";
 import type { WorkBoard } from "../work/work-board.ts";
 import { BusError } from "./bus-error.ts";
 import type { Event } from "./event.ts";
 import type { EventRun } from "./event-run.ts";
-import type { Handler, TransactionalHandler } from "./handler.ts";
+import type { Handler, HandlerContext, HandlerTransaction, TransactionalHandler } from "./handler.ts";
 import { WaitingBound } from "./waiting-bound.ts";
 
 /**
  * `concurrency`: events that this subscription handles at once, 10 unless given. `serialBy`: events with the same key are handled one after the
  * other, in the order of the journal.
  */
-export interface SubscribeOptions extends HandlerOptions<[event: Event]> {
+export interface SubscribeOptions<Context = HandlerContext> extends HandlerOptions<[event: Event], Context, Event> {
   /** Who handles: names the subscription for `unsubscribe`, in the journal's deliveries and in receipts. Keep it stable. */
   readonly subscriberId: string;
   /** The same as `timeoutMs`. */
@@ -33,12 +39,12 @@ export interface SubscribeOptions extends HandlerOptions<[event: Event]> {
   readonly durable?: boolean;
 }
 
-export interface TransactionalOptions extends SubscribeOptions {
+export interface TransactionalOptions extends SubscribeOptions<HandlerTransaction> {
   /** The space that the handler's transaction writes to: its writes, emits, receipt and delivery commit together. */
   readonly space: Replica;
 }
 
-export interface WorkOptions extends SubscribeOptions {
+export interface WorkOptions extends SubscribeOptions<Tx> {
   /** The space that the handler's transaction is of: its writes, events, receipt and delivery commit together. */
   readonly space: WorkSpace;
 }
@@ -49,7 +55,7 @@ const KNOWN: Readonly<Record<keyof TransactionalOptions, true>> = {
 };
 
 /** Throws for an option of `subscribe` that is not known. */
-export function requireSubscribeOptions(options: SubscribeOptions): void {
+export function requireSubscribeOptions(options: SubscribeOptions<never>): void {
   const problem = unknownOption(options, KNOWN);
   if (problem !== undefined) throw new BusError("BUS_MISUSE", `subscribe: ${problem}`);
 }
@@ -83,18 +89,25 @@ export interface TransactionalCall {
 export interface HandlerWork {
   readonly attempts: AttemptKind;
   readonly call: WorkCall;
+  /** Calls its `onFailed`, if it has one. */
+  readonly failed?: FailedCall | undefined;
 }
 
 /** Calls a handler, or passes the event to an actor and resolves with the result of the actor's handler. */
 export type WorkCall = (event: Event, attempt: Attempt) => unknown;
 
-export interface RelayOptions {
-  readonly subscriberId: string;
-  readonly space: WorkSpace;
+/** Calls `onFailed` of a handler as part of an attempt. */
+export type FailedCall = (failure: HandlerFailure, event: Event, attempt: Attempt) => unknown;
+
+export interface RelayOptions extends Omit<WorkOptions, "onFailed"> {
+  readonly failed?: FailedCall | undefined;
   readonly clearance: readonly string[] | undefined;
 }
 
 export type Call = { readonly kind: "plain"; readonly handler: Handler } | TransactionalCall;
+
+/** Given the context of the handler. */
+export type OnFailed = (failure: HandlerFailure, context: never, event: Event) => unknown;
 
 /** Of the bus: for subscriptions that do not say otherwise. */
 export interface SubscriptionDefaults {
@@ -112,6 +125,9 @@ export class Subscription {
   /** Lists the running handlers of this subscription. Absent from a relay: the actor's own handler is listed instead. */
   readonly board: WorkBoard | undefined;
   readonly serialBy: ((event: Event) => string) | undefined;
+  readonly onFailed: OnFailed | undefined;
+  /** Whether code is called after its last failure. */
+  readonly handlesFailures: boolean;
   readonly concurrency: number;
   /** Whether it is a consumer of the store's table. */
   readonly durable: boolean;
@@ -129,7 +145,7 @@ export class Subscription {
   /** Topics of which events were given back because the line was full. None is claimed until the line is half empty. */
   readonly fullTopics = new Set<string>();
 
-  constructor(pattern: string, call: Call, options: SubscribeOptions, defaults: SubscriptionDefaults) {
+  constructor(pattern: string, call: Call, options: SubscribeOptions<never>, defaults: SubscriptionDefaults) {
     checkTopicPattern(pattern);
     checkOptions(options);
     this.pattern = pattern;
@@ -139,6 +155,9 @@ export class Subscription {
     this.timeoutMs = options.timeoutMs ?? options.timeout ?? defaults.timeoutMs;
     this.board = defaults.board;
     this.serialBy = options.serialBy;
+    this.onFailed = options.onFailed;
+    this.handlesFailures =
+      options.onFailed !== undefined || (call.kind === "transactional" && call.work?.failed !== undefined);
     this.concurrency = options.concurrency ?? defaults.concurrency;
     this.lineBound = new WaitingBound(this.concurrency, SUBSCRIPTION_LINE_MAX);
     this.durable = options.durable ?? true;
@@ -168,7 +187,7 @@ export function checkedConsumer(pattern: string, subscriberId: string): Consumer
   return { name: subscriberId, pattern };
 }
 
-function checkOptions(options: SubscribeOptions): void {
+function checkOptions(options: SubscribeOptions<never>): void {
   const { subscriberId, timeout, timeoutMs = timeout, durable = true } = options;
   if (typeof durable !== "boolean") throw misuse(`durable is true or false, got ${show(durable)}`);
   if (!isSubscriberId(subscriberId)) {

@@ -15,6 +15,8 @@
  * A handler that threw ends in a commit too, of what it had read alone: it has failed only if that stands and there is no receipt. Otherwise it
  * threw because of what never was, or because it had done its work before.
  *
+ * After the last failure of a handler, its `onFailed` runs in the same way (`EventRun.failing`): its commit carries the failed status.
+ *
  * A handler may therefore run several times; its effect happens once. A run that read documents which were not in memory yet
  * proves nothing, whatever came of it: it is run again when they are here.
  */
@@ -23,7 +25,6 @@ import { WORK_WINDOW_MS } from "../limits.ts";
 import { errorText } from "../message/error-data.ts";
 import { admit } from "../store/admit.ts";
 import type { CommitOutcome } from "../store/commit.ts";
-import type { DocumentRef } from "../store/document.ts";
 import type { Settlement } from "../store/journal.ts";
 import { type Label, LabelError, labelOfMessage } from "../store/label.ts";
 import { requireTransactionWritable } from "../store/label-checks.ts";
@@ -35,16 +36,18 @@ import { StoreError } from "../store/store.ts";
 import type { Commit, Transaction } from "../store/transaction.ts";
 import { Attempt } from "../work/attempt.ts";
 import { callHandler, type HandlerEnd, type HandlerWait } from "../work/handler-call.ts";
+import type { HandlerFailure } from "../work/handler-options.ts";
 import { labelMessages } from "../work/outbox.ts";
 import { endWithRefusal } from "../work/refusal.ts";
 import { type Next, Retries } from "../work/retries.ts";
-import { DONE, type EventRun } from "./event-run.ts";
+import type { Event } from "./event.ts";
+import { DONE, type EventRun, type StepFailure, type StepResult } from "./event-run.ts";
 import { HandlerTransaction, type ShareContext, type TransactionalHandler } from "./handler.ts";
 import type { LeaseKeeper } from "./lease-keeper.ts";
-import { settlementOf, shareOf } from "./outcome.ts";
+import { onFailedText, settlementOf, shareOf } from "./outcome.ts";
 import type { Publisher } from "./publisher.ts";
 import type { Slots } from "./slots.ts";
-import type { TransactionalCall } from "./subscription.ts";
+import type { OnFailed, TransactionalCall } from "./subscription.ts";
 import type { Step } from "./subscriptions.ts";
 import type { TopicMatches } from "./topic-match.ts";
 
@@ -57,8 +60,12 @@ export type ShareEnd =
   | { readonly kind: "already" }
   /** Somebody else holds the event, or the store has stopped: there is nothing we could settle. */
   | { readonly kind: "lost" }
-  /** `thrown` is what its handler threw; undefined where it took too long or could not be committed. */
-  | { readonly kind: "failed"; readonly error: string; readonly thrown?: unknown };
+  /** `thrown` is what its handler threw, if it did. */
+  | { readonly kind: "failed"; readonly cause: ShareFailure; readonly error: string; readonly thrown?: unknown }
+  /** It has failed for good, and its `onFailed` was called; its share is still to be settled. */
+  | { readonly kind: "failure-handled"; readonly error: string };
+
+type ShareFailure = Exclude<HandlerFailure["kind"], "died">;
 
 /** Hears what shares come to: while they are begun, or later. */
 export interface ShareListener {
@@ -119,7 +126,7 @@ export class TransactionalShare {
     try {
       handling = this.#open(run, step, call, rerun);
     } catch (error) {
-      this.listener?.shareEnded(run, step, { kind: "failed", error: errorText(error) });
+      this.listener?.shareEnded(run, step, notCommitted(errorText(error)));
       return;
     }
     const { context } = handling;
@@ -134,9 +141,22 @@ export class TransactionalShare {
     else void this.#slots.during(step, end).then((ended) => this.#ended(handling, ended));
   }
 
-  #call({ run: { event }, call, context, attempt }: Handling, wait: HandlerWait) {
+  #call(handling: Handling, wait: HandlerWait) {
+    const { run, call, context, attempt } = handling;
+    const { event } = run;
+    if (run.failing !== undefined) return this.#callOnFailed(handling, run.failing, wait);
     if (attempt !== undefined && call.work !== undefined) return callHandler(call.work.call, event, attempt, wait);
     return callHandler(call.handler as TransactionalHandler, event, context as HandlerTransaction, wait);
+  }
+
+  #callOnFailed({ run, step, call, context, attempt }: Handling, { failure }: StepFailure, wait: HandlerWait) {
+    const { work } = call;
+    const onFailed = step.subscription.onFailed as OnFailed;
+    const called =
+      attempt === undefined || work === undefined
+        ? (event: Event) => onFailed(failure, context as never, event)
+        : (event: Event) => work.failed?.(failure, event, attempt);
+    return callHandler(called, run.event, undefined, wait);
   }
 
   #open(run: EventRun, step: Step, call: TransactionalCall, rerun: Rerun | undefined): Handling {
@@ -176,10 +196,11 @@ export class TransactionalShare {
       if (run.state === "over" || isAgain) transaction.abort();
       if (run.state === "over") this.#over(handling, LOST);
       else if (isAgain) this.#goOn(handling, this.#retries(handling).afterLoads(attempt), LOST);
+      else if (run.failing !== undefined) this.#commitFailure(handling, end, run.failing);
       else if (end.kind === "returned") this.#commit(handling, end.value);
       else this.#commitReads(handling, end);
     } catch (error) {
-      this.#over(handling, { kind: "failed", error: errorText(error) });
+      this.#over(handling, notCommitted(errorText(error)));
     }
   }
 
@@ -194,14 +215,34 @@ export class TransactionalShare {
     } catch (error) {
       transaction.abort();
       const why = `what the handler returned cannot be its receipt: ${messageOf(error)}`;
-      return this.#over(handling, { kind: "failed", error: why });
+      return this.#over(handling, notCommitted(why));
     }
     if (label.length > 0) {
-      const leak = labelled(transaction, label, receipt, step.subscriber);
+      transaction.labels.push({ ...receipt, path: [], labels: [...label] });
+      const leak = labelled(transaction, label, step.subscriber);
       if (leak !== undefined) return this.#over(handling, leak);
     }
+    this.#send(handling, settlement, landed(settlement));
+  }
+
+  /** Commits the effect of `onFailed` with the failed status. The claim guards it: there is no receipt, since a requeue may fail again. */
+  #commitFailure(handling: Handling, handled: HandlerEnd, { error }: StepFailure): void {
+    const { run, step, transaction, context } = handling;
+    if (handled.kind !== "returned") {
+      transaction.abort();
+      return this.#over(handling, notCommitted(errorText(handled.error)));
+    }
+    const result: StepResult = { kind: "failed", error };
+    const settlement = run.isLastStep ? settlementOf(run, result) : shareOf(run, result);
+    const leak = context.label.length === 0 ? undefined : labelled(transaction, context.label, step.subscriber);
+    if (leak !== undefined) return this.#over(handling, leak);
+    const end: ShareEnd = landed(settlement);
+    this.#send(handling, settlement, end.kind === "recorded" ? { kind: "failure-handled", error } : end);
+  }
+
+  #send(handling: Handling, settlement: Settlement, end: ShareEnd): void {
+    const { transaction } = handling;
     transaction.settlements.push(settlement);
-    const end = landed(settlement);
     if (!transaction.hasEntries) return this.#hear(handling, transaction.commit(), end);
     let commit: Commit | undefined;
     const sent = this.#publisher.send(transaction.entries, () => {
@@ -210,7 +251,7 @@ export class TransactionalShare {
     });
     sent.then(
       (outcome) => this.#answered(handling, commit as Commit, outcome, end),
-      (error) => this.#over(handling, { kind: "failed", error: errorText(error) }),
+      (error) => this.#over(handling, notCommitted(errorText(error))),
     );
   }
 
@@ -228,8 +269,8 @@ export class TransactionalShare {
     const commit = transaction.commitReads({ kind: "absent", ...receipt });
     const failed: ShareEnd =
       kind === "timeout"
-        ? { kind: "failed", error: error.message }
-        : { kind: "failed", error: errorText(error), thrown: error };
+        ? { kind: "failed", cause: "timeout", error: error.message }
+        : { kind: "failed", cause: "threw", error: errorText(error), thrown: error };
     this.#hear(handling, commit, failed);
   }
 
@@ -256,7 +297,7 @@ export class TransactionalShare {
       else if (how.kind === "again") this.#ready(handling);
       else this.#over(handling, this.#endOf(run, how, end));
     };
-    next.then(goOn, (error: unknown) => this.#over(handling, { kind: "failed", error: errorText(error) }));
+    next.then(goOn, (error: unknown) => this.#over(handling, notCommitted(errorText(error))));
   }
 
   #endOf(run: EventRun, next: Exclude<Next, { kind: "again" }>, whenDone: ShareEnd): ShareEnd {
@@ -264,10 +305,13 @@ export class TransactionalShare {
     if (next.kind === "already") return next;
     // Only the receipt can tell whether it is there: the event goes back to the journal with its lease.
     if (next.rejection.class === "unknown") this.#lease.doubt(run.lease);
-    return next.kind === "lost" ? LOST : { kind: "failed", error: next.rejection.message };
+    return next.kind === "lost" ? LOST : notCommitted(next.rejection.message);
   }
 
-  #over({ run, step, attempt }: Handling, end: ShareEnd): void {
+  #over({ run, step, attempt }: Handling, over: ShareEnd): void {
+    const { failing } = run;
+    const isBad = failing !== undefined && over.kind === "failed";
+    const end: ShareEnd = isBad ? { kind: "failure-handled", error: onFailedText(failing.error, over.error) } : over;
     if (end.kind === "recorded" || end.kind === "settled") attempt?.lineage.confirm();
     else attempt?.lineage.fail("the delivery was not committed");
     this.listener?.shareEnded(run, step, end);
@@ -289,16 +333,19 @@ export class TransactionalShare {
   }
 }
 
-/** Labels the receipt and the events; gives the end of a run that wrote where readers may not know what it has read. */
-function labelled(transaction: Transaction, label: Label, receipt: DocumentRef, who: string): ShareEnd | undefined {
-  transaction.labels.push({ ...receipt, path: [], labels: [...label] });
+function notCommitted(error: string): ShareEnd {
+  return { kind: "failed", cause: "not-committed", error };
+}
+
+/** Labels the events; gives the end of a run that wrote where readers may not know what it has read. */
+function labelled(transaction: Transaction, label: Label, who: string): ShareEnd | undefined {
   labelMessages(label, transaction);
   try {
     requireTransactionWritable(label, transaction, who);
     return undefined;
   } catch (error) {
     transaction.abort();
-    return { kind: "failed", error: messageOf(error) };
+    return notCommitted(messageOf(error));
   }
 }
 

@@ -41,6 +41,7 @@ import type { Pattern, PieceInputs, PieceParts } from "./pattern.ts";
 import type { Launched, LaunchOptions, Piece } from "./piece.ts";
 import { Pieces, type Resumed, type RunOptions } from "./pieces.ts";
 import type { Described, StandardSchema } from "./schema.ts";
+import { type Migrate, ShapedCell } from "./shaped-cell.ts";
 import { Stream } from "./stream.ts";
 import { type TransactOptions, type TransactSpace, transact, transactInside } from "./transact.ts";
 import type { Frozen, Initial, Stored } from "./value-types.ts";
@@ -82,6 +83,8 @@ export interface SpaceOptions {
 export interface SpaceCellOptions<T = unknown> extends CellOptions<T> {
   /** The scope of its document; that of the space unless given. */
   readonly scope?: string;
+  /** Makes the current shape of a stored value that the schema does not take. The next write stores it. */
+  readonly migrate?: Migrate<unknown>;
 }
 
 export interface EffectOptions extends NodeOptions {
@@ -144,6 +147,7 @@ export class Space implements LinkTargets, AsyncDisposable {
     this.#outbox = this.outbox(`space ${this.name}`);
     this.late = new LateWrites(host, this.scheduler);
     this.observesConfirmed = options.observe === "confirmed";
+    if (this.observesConfirmed) this.scheduler.holdsSends = true;
     this.#unlisten = options.onError && this.scheduler.onError(options.onError);
     this.#pieces = new Pieces(this);
     const { store, receipts: policy } = options;
@@ -191,9 +195,18 @@ export class Space implements LinkTargets, AsyncDisposable {
     // Most cells have no options: none are created for them.
     if (initial === undefined && options === undefined)
       return new Cell<T>(this.scheduler.document(this.#replica, { scope: SHARED_SCOPE, id }), this);
-    const { scope = SHARED_SCOPE, ...given } = options ?? {};
+    const { scope = SHARED_SCOPE, migrate, ...given } = options ?? {};
     const ofCell = initial === undefined ? given : { ...given, default: ownDefault(initial, id) };
-    const cell = new Cell<T>(this.scheduler.document(this.#replica, { scope, id }), this, ofCell);
+    const address = this.scheduler.document(this.#replica, { scope, id });
+    if (migrate !== undefined && given.schema === undefined)
+      throw new StoreError(
+        "STORE_MISUSE",
+        `cell "${id}" has migrate and no schema; a schema tells which values are old`,
+      );
+    const cell =
+      given.schema === undefined
+        ? new Cell<T>(address, this, ofCell)
+        : new ShapedCell<T>(address, this, ofCell, migrate as Migrate<T> | undefined);
     // `label` reports labels that cannot be stored.
     if (given.label !== undefined) cell.label(given.label).catch(() => undefined);
     return cell;

@@ -7,7 +7,7 @@
  *      └──ended by itself──> waiting ──a file changed──> running
  * ```
  * The child is connected by a channel: if this process is killed, the channel closes and the child ends as on a signal, so that
- * none is left behind. One that does not end in time is killed; what it was doing is done again, as after any crash.
+ * none is left behind. One that does not end in time is killed; its work is repeated, as after any crash.
  */
 import { type ChildProcess, spawn } from "node:child_process";
 import { existsSync } from "node:fs";

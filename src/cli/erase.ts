@@ -1,4 +1,7 @@
-/** `millrace erase --subject KEY`: removes the data of a subject from the store, for good, also while a kernel runs. SPEC: K68, K123. */
+/**
+ * `millrace erase --subject KEY`: removes the data of a subject from the store, for good, also while a kernel runs.
+ * SPEC: K68, K123.
+ */
 import { systemHost } from "../host/system-host.ts";
 import { dataDirectory } from "../kernel/data-directory.ts";
 import { type Erased, eraseSubject, findSubject } from "../kernel/erase-subject.ts";
@@ -8,7 +11,7 @@ import { existingDatabaseFile } from "./database-file.ts";
 import { operatorName } from "./operator.ts";
 import { EXIT, type ExitCode, JSON_OPTION, UsageError, type Verb, type VerbCall } from "./verb.ts";
 
-/** The kernel searches the whole store: a day, as long as anybody waits at a terminal. */
+/** The kernel searches the whole store: a day, the longest wait at a terminal. */
 const ANSWER_MS_MAX = 86_400_000;
 
 export const erase: Verb = {

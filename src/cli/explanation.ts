@@ -31,7 +31,7 @@ export interface Explanation {
   readonly because: readonly string[];
 }
 
-// Events and requests ----------------------------------------------------------------------------------------------------------
+// Events and requests ------------------------------------------------------------------------------------------------
 
 export async function explainRow(call: VerbCall, store: KernelStore, row: Row): Promise<Explanation> {
   const { message, topic } = row;
@@ -165,7 +165,7 @@ export function explainPending({ id, kind, type, sentAtMs, capability, askedBy }
   };
 }
 
-// Nodes ------------------------------------------------------------------------------------------------------------------------
+// Nodes --------------------------------------------------------------------------------------------------------------
 
 export async function explainNode(
   call: VerbCall,
@@ -240,7 +240,7 @@ function shortened(text: string): string {
 
 const VALUE_CHARACTERS_MAX = 200;
 
-// Capabilities and subscribers -------------------------------------------------------------------------------------------------
+// Capabilities and subscribers ---------------------------------------------------------------------------------------
 
 export function explainCapability(view: CapabilityView, last: readonly HandlingView[]): Explanation {
   const { name, description, state, waiting, handles, emits, subscribes } = view;

@@ -1,4 +1,6 @@
-/** `millrace export --jsonl [FILE]`: all data of the store as JSON lines, also while a kernel runs on it. SPEC: K120. */
+/**
+ * `millrace export --jsonl [FILE]`: all data of the store as JSON lines, also while a kernel runs on it. SPEC: K120.
+ */
 import { once } from "node:events";
 import { systemHost } from "../host/system-host.ts";
 import { linesOfStore, writeLines } from "../kernel/store-lines.ts";

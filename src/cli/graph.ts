@@ -64,7 +64,7 @@ function withoutBuiltIn({ capabilities, subscribers, ...view }: GraphView): Grap
   return { ...view, capabilities: capabilities.filter(isOwn), subscribers: subscribers.filter(isOwn) };
 }
 
-// Edges ---------------------------------------------------------------------------------------------------------------
+// Edges --------------------------------------------------------------------------------------------------------------
 
 function edgesOf({ capabilities, subscribers, nodes }: GraphView): Edge[] {
   const edges: Edge[] = [];
@@ -107,7 +107,7 @@ function documentOf(address: string): string {
   return address.split(" /")[0] as string;
 }
 
-// As text --------------------------------------------------------------------------------------------------------------------
+// As text ------------------------------------------------------------------------------------------------------------
 
 function textLines(view: GraphView): string[] {
   const edges = edgesOf(view);
@@ -133,7 +133,7 @@ function textLines(view: GraphView): string[] {
   return lines;
 }
 
-// As pictures ----------------------------------------------------------------------------------------------------------------
+// As pictures --------------------------------------------------------------------------------------------------------
 
 interface Picture {
   /** Maps names to short ids for the picture's language. */

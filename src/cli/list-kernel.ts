@@ -4,7 +4,7 @@ import type { KernelHealth } from "../kernel/kernel-options.ts";
 import { askGraph, askKernel } from "./connection.ts";
 import type { Listing } from "./listing.ts";
 
-/** What `Syscall.Describe` answers. */
+/** The answer of `Syscall.Describe`. */
 export interface TypeItem {
   readonly type: string;
   readonly kind: string;

@@ -78,7 +78,7 @@ function withDeeds({ row: item, children }: StoryTree, deeds: ReadonlyMap<number
   };
 }
 
-// As a tree of lines ---------------------------------------------------------------------------------------------------------
+// As a tree of lines -------------------------------------------------------------------------------------------------
 
 interface Line {
   readonly text: string;

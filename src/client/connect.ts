@@ -1,6 +1,6 @@
 /**
- * `connect<typeof app>()`: the calls of an app from another process, over the kernel's socket, with the types of the app and nothing of its
- * code. SPEC: A31.
+ * `connect<typeof app>()`: the calls of an app from another process, over the kernel's socket, with the types of the
+ * app and nothing of its code. SPEC: A31.
  */
 import type { AppEvent, Caller, CallOptions, EventsOptions, Live, Result } from "../app/caller.ts";
 import { LiveValues } from "../app/live-values.ts";
@@ -16,7 +16,9 @@ export interface Connected<A> extends Caller<A>, AsyncDisposable {
   close(): Promise<void>;
 }
 
-/** Connects to the kernel of an app: `await using shop = await connect<typeof app>({ path: ".millrace/kernel.sock" })`. */
+/**
+ * Connects to the kernel of an app: `await using shop = await connect<typeof app>({ path: ".millrace/kernel.sock" })`.
+ */
 export async function connect<A>(options: ClientOptions): Promise<Connected<A>> {
   const connected: unknown = new Connection(await Client.connect(options), options);
   return connected as Connected<A>;

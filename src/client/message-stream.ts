@@ -1,6 +1,6 @@
 /**
- * One connection that asks once and then hears messages until it ends: the events of a journal, the answers of a live query. Messages that
- * the program does not take hold the connection up, not the memory. SPEC: K35.
+ * One connection that asks once and then hears messages until it ends: the events of a journal, the answers of a live
+ * query. Messages that the program does not take hold the connection up, not the memory. SPEC: K35.
  */
 import type { Host } from "../host/host.ts";
 import { CLIENT_EVENTS_WAITING_MAX } from "../limits.ts";

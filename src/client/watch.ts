@@ -1,4 +1,7 @@
-/** A live query over a connection of its own. When the connection is lost it connects again, and is told the answer of then. SPEC: A31. */
+/**
+ * A live query over a connection of its own. When the connection is lost it connects again, and is told the answer of
+ * then. SPEC: A31.
+ */
 import { CLIENT_RECONNECT_MS_MAX, CLIENT_RECONNECT_START_MS } from "../limits.ts";
 import { equal } from "../message/equality.ts";
 import { type ErrorData, Failure, failureFrom } from "../message/error-data.ts";

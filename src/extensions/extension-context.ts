@@ -178,7 +178,7 @@ export class ExtensionContext {
   subscribeEvent(
     topic: string,
     handler: EventHandler<never> | ((event: Event<never>, tx: EventTx) => unknown),
-    options: Omit<SubscribeOptions, "subscriberId"> & { readonly space?: WorkSpace } = {},
+    options: Omit<SubscribeOptions<never>, "subscriberId"> & { readonly space?: WorkSpace } = {},
   ): void {
     this.#requireRunning();
     const declared = this.#record.manifest?.subscribes.find((one) => one.topic === topic);
@@ -190,7 +190,7 @@ export class ExtensionContext {
     if (typeof handler !== "function")
       throw new ExtensionError("EXTENSION_MISUSE", "a handler is a function of the event");
     const { bus } = this.#parts;
-    const { space, timeoutMs, timeout, ...others } = options;
+    const { space, timeoutMs, timeout, onFailed, ...others } = options;
     const ofManifest = declared.retry === undefined ? {} : { retry: declared.retry };
     const rest = { ...ofManifest, ...others, subscriberId: this.extensionId };
     const limitMs = timeoutMs ?? timeout ?? this.#parts.handlerTimeoutMs;
@@ -198,10 +198,12 @@ export class ExtensionContext {
       const handle = (event: Event, context: HandlerContext) =>
         this.#handle(handler as EventHandler, event, { context, host: this.host, limitMs });
       // Its time is measured here, because waiting for the agent does not count.
-      bus.subscribe(topic, handle, { ...rest, timeoutMs: TIMER_DELAY_MS_MAX });
+      const failed = onFailed as SubscribeOptions["onFailed"];
+      bus.subscribe(topic, handle, { ...rest, ...(failed ? { onFailed: failed } : {}), timeoutMs: TIMER_DELAY_MS_MAX });
     } else {
       const handle = (event: Event, tx: Tx) => this.#handleOnce(handler as EventWork, event, tx);
-      bus.subscribe(topic, handle, { ...rest, timeoutMs: limitMs, space });
+      const failed = onFailed as WorkOptions["onFailed"];
+      bus.subscribe(topic, handle, { ...rest, ...(failed ? { onFailed: failed } : {}), timeoutMs: limitMs, space });
     }
     this.#record.subscribed.add(topic);
     this.#record.wired(() => bus.suspend(topic, this.extensionId));

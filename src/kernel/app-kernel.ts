@@ -1,6 +1,6 @@
 /**
- * An open kernel as the program of an app sees it: typed calls, live queries and events. The parts below it (`bus`, `space`, `loop`) are those
- * of the `Kernel`. SPEC: A23-A29.
+ * An open kernel as the program of an app sees it: typed calls, live queries and events. The parts below it (`bus`,
+ * `space`, `loop`) are those of the `Kernel`. SPEC: A23-A29.
  */
 import type { AppEvent, Caller, CallOptions, EventsOptions, Live, Result } from "../app/caller.ts";
 import { LiveValues } from "../app/live-values.ts";
@@ -64,7 +64,7 @@ export class OpenKernel implements AsyncDisposable {
     }
   }
 
-  // The call -----------------------------------------------------------------------------------------------------------------
+  // The call ---------------------------------------------------------------------------------------------------------
 
   async #ask(kind: "command" | "query", type: string, data: Json, options: CallOptions | undefined): Promise<Json> {
     if (options === undefined) return this.kernel[kind](type, data);
@@ -98,7 +98,7 @@ export class OpenKernel implements AsyncDisposable {
     });
   }
 
-  // Life ---------------------------------------------------------------------------------------------------------------------
+  // Life -------------------------------------------------------------------------------------------------------------
 
   /** The socket that other processes connect to, if it was opened with one. */
   get socketPath(): string | undefined {

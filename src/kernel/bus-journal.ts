@@ -6,8 +6,11 @@
  * crash is handled again. SPEC: K26.
  */
 import { BusError } from "../bus/bus-error.ts";
+import type { Event } from "../bus/event.ts";
 import { EventBus, type EventBusOptions } from "../bus/event-bus.ts";
+import type { HandlerContext } from "../bus/handler.ts";
 import type { JournalFeed } from "../bus/journal-feed.ts";
+import type { FailedCall } from "../bus/subscription.ts";
 import type { Host } from "../host/host.ts";
 import { pause } from "../host/pause.ts";
 import {
@@ -18,10 +21,12 @@ import {
   TIMER_DELAY_MS_MAX,
 } from "../limits.ts";
 import type { CommandJournal } from "../loop/command-journal.ts";
-import type { EventFeed, EventJournal } from "../loop/event-journal.ts";
+import type { DeliveryOptions, EventFeed, EventJournal } from "../loop/event-journal.ts";
 import type { Message } from "../message/envelope.ts";
 import { Failure } from "../message/error-data.ts";
+import type { HandlerFailure } from "../work/handler-options.ts";
 import type { RetryPolicy } from "../work/retry-policy.ts";
+import { given } from "./given.ts";
 
 export interface JournalParts {
   readonly bus: EventBus;
@@ -67,9 +72,13 @@ export function commandsOver(
       return unsettled.flat().flatMap(({ message }) => (message?.type === type ? [message.metadata.id] : []));
     },
     find: async (messageId) => (await bus.query({ messageId, limit: 1 }))[0],
-    take(type, capability, deliver) {
-      const options = { subscriberId: capability, retry: WHEN_BUSY };
-      bus.subscribe(type, ({ message }, { deaths }) => deliver(message, deaths), options);
+    take(type, capability, deliver, died) {
+      // The actor itself handles its failures before it answers. Only the deaths of processes are known here alone.
+      const onFailed = async (failure: HandlerFailure, context: HandlerContext, { message }: Event) => {
+        if (failure.kind === "died") await died(message, failure, context);
+      };
+      const options = { subscriberId: capability, retry: WHEN_BUSY, onFailed };
+      bus.subscribe(type, ({ message }, context) => deliver(message, context), options);
     },
   };
 }
@@ -81,15 +90,29 @@ export function journalOver({ bus, topicOf }: JournalParts): EventJournal {
     async publish(message: Message, source: string): Promise<void> {
       await refusedAs422(bus.publishMessage(message, source, topicOf(message.type)));
     },
-    subscribe(type, subscriber, deliver) {
-      bus.relay(topicOf(type), ({ message }) => deliver(message), subscriber);
+    subscribe(type, subscriberId, deliver, options = {}) {
+      const relayed = { subscriberId, ...subscribeOptions(options) };
+      bus.relay(topicOf(type), ({ message }) => deliver(message), relayed);
     },
-    subscribeWork({ type, subscriber: subscriberId, space, clearance }, deliver) {
-      const options = { subscriberId, space, clearance };
-      bus.relayWork(topicOf(type), ({ message }, attempt) => deliver(message, attempt), options);
+    subscribeWork({ type, subscriber: subscriberId, space, clearance, onFailed, ...options }, deliver) {
+      const failed: FailedCall | undefined =
+        onFailed && ((failure, { message }, attempt) => onFailed(failure, attempt, message));
+      bus.relayWork(topicOf(type), ({ message }, attempt) => deliver(message, attempt), {
+        ...{ subscriberId, space, clearance, failed },
+        ...subscribeOptions(options),
+      });
     },
     feed: feedOver(bus.feed),
   };
+}
+
+function subscribeOptions({ retry, concurrency, serialBy, onFailed }: DeliveryOptions) {
+  return given({
+    ...{ retry, concurrency },
+    serialBy: serialBy && (({ message }: Event) => serialBy(message)),
+    onFailed:
+      onFailed && ((failure: HandlerFailure, _: unknown, { message }: Event) => onFailed(failure, undefined, message)),
+  });
 }
 
 /** A refusal is final, or the message is stored already: a repeating sender must learn that. */

@@ -118,7 +118,7 @@ const KNOWN: Readonly<Record<keyof KernelOptions, true>> = {
 export interface KernelHealth {
   /** The store's backend, and why it has stopped, if it has. */
   readonly store: { readonly backend: string; readonly trouble?: string };
-  /** `degraded` while a handler is stuck (`work.stuck`). */
+  /** `degraded` while a handler is stuck (`work.stuck`), or ten handlers of one actor have timed out and still run. */
   readonly state: "running" | "degraded" | "stopping" | "stopped";
   /** Running asynchronous handlers. */
   readonly work: WorkHealth;

@@ -171,6 +171,11 @@ export class Kernel implements AsyncDisposable {
     });
     this.#opened.note("loop", (graceMs) => this.#stopLoop(graceMs));
     faults.tellTo(this.#loop);
+    this.#board.onOverrun = ({ handler: capability, entryPoint, type }, count) => {
+      if (entryPoint === "subscriber" || entryPoint === "stream") return;
+      const reason = `${count} handlers have timed out and still run; let them end when their signal is aborted`;
+      this.#loop.observations.tell("Sys.ActorFault", { capability, reason, type });
+    };
     this.#bus.requester = this.#requester;
     for (const space of [this.#space, ...this.#apps.spaces]) space.requester = this.#requester;
     this.#opened.note("bus", (graceMs) => this.#bus.stop({ graceMs }));
@@ -296,7 +301,7 @@ export class Kernel implements AsyncDisposable {
     };
   }
 
-  // In-process use -----------------------------------------------------------------------------------------------------------
+  // In-process use ---------------------------------------------------------------------------------------------------
 
   get space(): Space {
     return this.#space;
@@ -321,7 +326,8 @@ export class Kernel implements AsyncDisposable {
 
   /** Sends a whole message and returns its answer. */
   request(message: Message): Promise<Message> {
-    return this.#loop.request(message);
+    const standing = message.kind === "command" ? this.#space.scheduler.standing() : undefined;
+    return whenItStands(standing, () => this.#loop.request(message));
   }
 
   /** The id of the newest row of the journal. */
@@ -365,7 +371,12 @@ export class Kernel implements AsyncDisposable {
     return {
       store: storeHealth(this.#store),
       // During the boot only the kernel's own capabilities can ask, and they run.
-      state: state !== "booting" && state !== "running" ? state : work.stuck > 0 ? "degraded" : "running",
+      state:
+        state !== "booting" && state !== "running"
+          ? state
+          : work.stuck > 0 || this.#board.isOverrun
+            ? "degraded"
+            : "running",
       work,
       quiescent: this.quiescent,
       recovered: this.#recovered,
@@ -408,7 +419,7 @@ export class Kernel implements AsyncDisposable {
     } while (this.#isBusy || !this.#space.scheduler.isIdle);
   }
 
-  // The end --------------------------------------------------------------------------------------------------------------------
+  // The end ----------------------------------------------------------------------------------------------------------
 
   /** Graceful stop: no new requests, running work finishes within the grace, then all parts close. Idempotent. */
   close({ graceMs = DRAIN_MS }: { graceMs?: number } = {}): Promise<void> {

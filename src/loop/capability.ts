@@ -7,10 +7,12 @@ import type { Message } from "../message/envelope.ts";
 import { show } from "../message/problem.ts";
 import type { CommitOutcome } from "../store/commit.ts";
 import type { JournalEntry } from "../store/journal.ts";
-import type { WorkSpace } from "../work/attempt.ts";
+import type { Attempt, WorkSpace } from "../work/attempt.ts";
+import type { HandlerFailure } from "../work/handler-options.ts";
 import type { WorkBoard } from "../work/work-board.ts";
+import type { DeliveryOptions } from "./event-journal.ts";
 import type { Parcel } from "./parcel.ts";
-import type { PendingRequest } from "./pending-table.ts";
+import type { Failing, PendingRequest } from "./pending-table.ts";
 
 /** Carries an outbound message, an escaped error, or a message that could not be decoded. */
 export interface ActorEvent {
@@ -53,8 +55,13 @@ export interface CapabilityActor {
   readonly mailboxLength?: number;
   /** What it has promised to do later, such as timers; it keeps a batch alive. */
   readonly scheduled?: number;
-  /** Whether it handles a message now, by its id, that all others wait behind, and has asked a request for it that is not answered; where it can tell. */
+  /** Whether it handles a message now, by its id, and has asked a request that is not answered; where it can tell. */
   waitsFor?(request: string, message: string): boolean;
+  /** Whether a message would wait until a message that it handles, by its id, has ended; where it can tell. */
+  waitsBehind?(message: Message, handled: string): boolean;
+  /** Calls its code for a message that failed before its handler could be called; resolves with a text if that went wrong. */
+  readonly failedWork?: ((message: Message, failure: HandlerFailure, attempt: Attempt) => unknown) | undefined;
+  failed?(message: Message, failure: HandlerFailure, kept?: Failing): Promise<string | undefined> | undefined;
   /** Whether it handles a message now, and has asked something that is not answered; where it can tell. */
   readonly isAsking?: boolean;
   /** Whether it waits for the answer to a request of its own, where it can tell; otherwise it counts as waiting. */
@@ -126,6 +133,12 @@ export function durabilityProblem(durable: unknown): string | undefined {
   return `durable: must be "before", "unawaited" or false, got ${show(durable)}; leave it out for the default`;
 }
 
+/** How events are delivered to a capability. */
+export interface EventDeliveries extends Omit<DeliveryOptions, "onFailed"> {
+  /** Whether its actor handles failures (`failed`, `failedWork`). */
+  readonly hasOnFailed: boolean;
+}
+
 export interface Capability {
   readonly description: string;
   /** A union of messages it takes: each branch with a literal kind (command or query) and a literal type. */
@@ -146,5 +159,7 @@ export interface Capability {
   readonly work?: WorkSpace;
   /** Which of its commands are durable before their handler is called; `"before"` by default. */
   readonly durable?: Durability;
+  /** How the journal delivers events to it. */
+  readonly deliveries?: EventDeliveries;
   spawn(context: SpawnContext): CapabilityActor;
 }

@@ -3,7 +3,8 @@
  * process or by the next. The kernel puts a bus here.
  */
 import type { Message } from "../message/envelope.ts";
-import type { JournalStatus } from "../store/journal.ts";
+import type { JournalStatus, Settlement } from "../store/journal.ts";
+import type { HandlerFailure } from "../work/handler-options.ts";
 
 export interface CommandJournal {
   /**
@@ -22,11 +23,25 @@ export interface CommandJournal {
   /** Notes that a command was refused of which nobody else hears: it is among the failures, and can be put back. */
   refused?(message: Message, reason: string): void;
   /**
-   * `deliver` is called for every command of the type, with the number of processes that died while they held it, and resolves when it was
-   * handled; what it throws fails the command, and a `Failure` of 503 brings it back later.
+   * `deliver` is called for every command of the type and resolves when it was handled. The command fails with the error that `deliver` throws; after a
+   * `Failure` of 503 or a `RetryLater` it is delivered again. `died` is called for a command that is failed because processes died with it.
    */
-  take(type: string, capability: string, deliver: (message: Message, deaths: number) => Promise<void>): void;
+  take(type: string, capability: string, deliver: DeliverCommand, died: CommandDied): void;
 }
+
+/** One delivery of a command. */
+export interface CommandDelivery {
+  /** How many processes died while they held it. */
+  readonly deaths: number;
+  /** Counts the deliveries from 1. */
+  readonly attempt: number;
+  /** The settlement that fails it, for a commit of its handler. */
+  failing(error: string): Settlement;
+}
+
+export type DeliverCommand = (message: Message, delivery: CommandDelivery) => Promise<void>;
+/** Rejects with the error of `onFailed`, or with `Settled`. */
+export type CommandDied = (message: Message, failure: HandlerFailure, delivery: CommandDelivery) => Promise<void>;
 
 /** The status of a command that is in the journal already. */
 export interface KeptBefore {

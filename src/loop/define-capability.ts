@@ -7,16 +7,23 @@
  *       commands: { "Greeter.Hello": { input: z.object({ name: z.string() }), handle: ({ name }) => ({ text: `Hello ${name}` }) } },
  *     });
  */
-import { HANDLER_TIMEOUT_MS, TIMER_DELAY_MS_MAX } from "../limits.ts";
+import { DISPATCH_CONCURRENCY_MAX, HANDLER_TIMEOUT_MS } from "../limits.ts";
 import type { Message } from "../message/envelope.ts";
 import { Failure } from "../message/error-data.ts";
 import type { Json } from "../message/json.ts";
 import { unknownOption } from "../message/near-word.ts";
 import { show } from "../message/problem.ts";
 import { labelOf } from "../store/label.ts";
-import { type Capability, type Durability, durabilityProblem } from "./capability.ts";
+import { type HandlerOptions, handlerOptionsProblem, KNOWN_HANDLER_OPTIONS } from "../work/handler-options.ts";
+import {
+  type Capability,
+  type Durability,
+  durabilityProblem,
+  type EventDeliveries,
+  type SpawnContext,
+} from "./capability.ts";
 import type { OrJson, TypedCapability } from "./exchanges.ts";
-import { type HandlerContext, MailboxActor } from "./mailbox-actor.ts";
+import { type FailedMessage, type HandlerContext, MailboxActor, type MailboxOptions } from "./mailbox-actor.ts";
 import { type Branch, type DataOf, type DataSchema, dataAs, messageSchema, type SentTo } from "./message-schema.ts";
 import { BootError } from "./routing-table.ts";
 
@@ -34,7 +41,12 @@ export interface RequestHandler<Input, Output, Context = HandlerContext, Sent = 
 // biome-ignore lint/suspicious/noExplicitAny: `RequestHandlers` checks the types where a capability is defined
 export type AnyRequestHandler<Context> = RequestHandler<any, any, Context>;
 
-export interface CapabilityDefinition<Context = HandlerContext> {
+/**
+ * The options of handlers apply to all messages of the capability. `concurrency`: 1 unless given, and 10 with `serialBy`. `retry`: a journaled command waits for
+ * its next attempt in the journal, another one in memory, while its requester waits.
+ */
+export interface CapabilityDefinition<Context = HandlerContext>
+  extends HandlerOptions<[data: Json, message: Message], Context, Json> {
   readonly description: string;
   readonly commands?: Readonly<Record<string, AnyRequestHandler<Context>>>;
   readonly queries?: Readonly<Record<string, AnyRequestHandler<Context>>>;
@@ -51,8 +63,6 @@ export interface CapabilityDefinition<Context = HandlerContext> {
    * requester waits for, the default of `transactional()`. `false`: none.
    */
   readonly durable?: Durability;
-  /** How long a handler is waited for, 300,000 ms unless given; 0: for ever. Then its caller gets a 504, and the actor goes on. */
-  readonly timeoutMs?: number;
   /** What it may know: its handlers, and their transactions, are refused what is above. After an `await`, read in `context.within`. */
   readonly clearance?: readonly string[];
 }
@@ -104,16 +114,33 @@ export function capability<CommandsSent, CommandsIn, CommandsOut, QueriesSent, Q
   const definition = typed as CapabilityDefinition;
   return {
     ...declared(definition),
-    spawn: ({ host, name, board }) =>
-      new MailboxActor(host, (message, context) => dispatch(definition, message, context), {
-        ...{ clearance: definition.clearance, timeoutMs: timeoutOf(definition), name, board },
-      }),
+    spawn: (spawned) => {
+      const { onFailed } = definition;
+      const failed = ({ message, failure, context }: FailedMessage) =>
+        context.callFailed(() => onFailed?.(failure, context, message.data));
+      return new MailboxActor(spawned.host, (message, context) => dispatch(definition, message, context), {
+        ...mailboxOptions(definition, spawned),
+        ...(onFailed === undefined ? {} : { failed }),
+      });
+    },
   };
+}
+
+/** The options of a capability, for its mailbox. */
+export function mailboxOptions<Context>(
+  definition: CapabilityDefinition<Context>,
+  { name, board }: SpawnContext,
+): MailboxOptions {
+  const { clearance, timeoutMs = HANDLER_TIMEOUT_MS, retry, serialBy } = definition;
+  const { concurrency = serialBy === undefined ? 1 : DISPATCH_CONCURRENCY_MAX } = definition;
+  const keyOf = serialBy === undefined ? undefined : (message: Message) => serialBy(message.data, message);
+  return { clearance, timeoutMs, name, board, retry, concurrency, serialBy: keyOf };
 }
 
 const KNOWN: Readonly<Record<keyof CapabilityDefinition, true>> = {
   ...{ description: true, commands: true, queries: true, emits: true, sends: true, on: true, idempotent: true },
-  ...{ durable: true, timeoutMs: true, clearance: true },
+  ...{ durable: true, clearance: true },
+  ...KNOWN_HANDLER_OPTIONS,
 };
 const KNOWN_OF_HANDLER: Readonly<Record<keyof AnyRequestHandler<never>, true>> = {
   ...{ input: true, output: true, description: true, handle: true },
@@ -123,7 +150,7 @@ const KNOWN_OF_HANDLER: Readonly<Record<keyof AnyRequestHandler<never>, true>> =
 function requireKnownOptions<Context>(definition: CapabilityDefinition<Context>): void {
   const handlers = Object.entries({ ...definition.commands, ...definition.queries });
   const problems = [
-    unknownOption(definition, KNOWN),
+    handlerOptionsProblem(definition, KNOWN),
     ...handlers.map(([type, one]) => {
       const problem = typeof one === "object" && one !== null ? unknownOption(one, KNOWN_OF_HANDLER) : undefined;
       return problem === undefined ? undefined : `${type}: ${problem}`;
@@ -149,7 +176,6 @@ export function declared<Context>(definition: CapabilityDefinition<Context>): Om
   } = definition;
   const misspelt = durabilityProblem(durable);
   if (misspelt !== undefined) throw new BootError([misspelt]);
-  timeoutOf(definition);
   const inbound: Branch[] = [];
   const outbound: Branch[] = [];
   for (const [kind, handlers] of [
@@ -171,7 +197,19 @@ export function declared<Context>(definition: CapabilityDefinition<Context>): Om
     subscribes: Object.keys(on),
     ...(idempotent === undefined ? {} : { idempotent }),
     ...(durable === undefined ? {} : { durable }),
+    deliveries: eventOptions(definition),
     ...(clearance === undefined ? {} : { clearance: labelOf(clearance) }),
+  };
+}
+
+/** The options that the journal applies when it delivers events to the capability. */
+function eventOptions<Context>(definition: CapabilityDefinition<Context>): EventDeliveries {
+  const { retry, concurrency, serialBy, onFailed } = definition;
+  return {
+    ...(retry === undefined ? {} : { retry }),
+    ...(concurrency === undefined ? {} : { concurrency }),
+    ...(serialBy === undefined ? {} : { serialBy: (message) => serialBy(message.data, message) }),
+    hasOnFailed: onFailed !== undefined,
   };
 }
 
@@ -209,10 +247,4 @@ export function dispatch<Context>(
 
 function unhandled({ kind, type }: Message): never {
   throw new Failure(500, `${kind} ${type} is declared, but the actor has no handler for it`);
-}
-
-/** How long handlers of a capability are waited for. */
-export function timeoutOf<Context>({ timeoutMs = HANDLER_TIMEOUT_MS }: CapabilityDefinition<Context>): number {
-  if (timeoutMs >= 0 && timeoutMs <= TIMER_DELAY_MS_MAX) return timeoutMs;
-  throw new BootError([`timeoutMs: must be 0, for ever, to 100 years, got ${show(timeoutMs)}`]);
 }

@@ -8,10 +8,13 @@ import type { Message } from "../message/envelope.ts";
 import { Failure, fromError, thrownText } from "../message/error-data.ts";
 import { error, reply } from "../message/lineage.ts";
 import type { Attempt } from "../work/attempt.ts";
+import type { HandlerFailure } from "../work/handler-options.ts";
+import { retryPolicyOf } from "../work/retry-policy.ts";
 import { mayKnow } from "./admission.ts";
 import type { Answers } from "./answers.ts";
+import type { EventDeliveries } from "./capability.ts";
 import { copyMessage } from "./emission.ts";
-import type { EventJournal } from "./event-journal.ts";
+import type { DeliveryOptions, EventJournal } from "./event-journal.ts";
 import type { Inbound, Origin } from "./inbound.ts";
 import type { Observations } from "./observation.ts";
 import { DeliveryFailed, Parcel } from "./parcel.ts";
@@ -42,13 +45,37 @@ export class EventFanout {
     if (!journal) return;
     for (const [type, names] of table.subscribedTypes()) {
       for (const name of names) {
-        const { work: space, clearance } = actors.get(name)?.capability ?? {};
+        const { work: space, clearance, deliveries } = actors.get(name)?.capability ?? {};
         const deliver = (message: Message, attempt?: Attempt) => this.#deliver(message, name, attempt);
-        if (space === undefined || journal.subscribeWork === undefined)
-          journal.subscribe(type, name, async (message) => void (await deliver(message)));
-        else journal.subscribeWork({ type, subscriber: name, space, clearance }, deliver);
+        if (space === undefined || journal.subscribeWork === undefined) {
+          const options = this.#options(deliveries, name, false);
+          journal.subscribe(type, name, async (message) => void (await deliver(message)), options);
+        } else {
+          const options = this.#options(deliveries, name, true);
+          journal.subscribeWork({ type, subscriber: name, space, clearance, ...options }, deliver);
+        }
       }
     }
+  }
+
+  /** `when` and `onFailed` get the value that the handler threw. The actor calls its `onFailed`, in the attempt if there is one. */
+  #options(deliveries: EventDeliveries | undefined, name: string, isWork: boolean): DeliveryOptions {
+    const { retry, hasOnFailed = false, ...others } = deliveries ?? {};
+    const policy = retryPolicyOf(retry);
+    const { when } = policy;
+    const plainly = async (failure: HandlerFailure, message: Message) => {
+      const problem = await this.#parts.actors.get(name)?.failed(message, failure);
+      if (problem !== undefined) throw new Error(problem);
+    };
+    const onFailed: DeliveryOptions["onFailed"] = (failure, attempt, message) =>
+      isWork && attempt !== undefined
+        ? this.#parts.actors.get(name)?.failedWork(message, failureIn(failure), attempt)
+        : plainly(failureIn(failure), message);
+    return {
+      ...others,
+      retry: when === undefined ? policy : { ...policy, when: (thrown) => when(thrownIn(thrown)) },
+      ...(hasOnFailed ? { onFailed } : {}),
+    };
   }
 
   /** Appends an event to the journal, which delivers it later. Without one, its subscribers get it now. */
@@ -97,9 +124,9 @@ export class EventFanout {
   /** Takes an event through one subscriber for the journal; rejects with the failure of its handler. */
   #deliver(message: Message, name: string, attempt?: Attempt): Promise<unknown> {
     return new Promise((resolve, reject) => {
-      const over = (failure: string | undefined) => {
+      const over = (failure: string | undefined, thrown: unknown) => {
         const { end } = parcel;
-        if (failure !== undefined) reject(new DeliveryFailed(failure));
+        if (failure !== undefined) reject(new DeliveryFailed(failure, { thrown, isTimeout: parcel.isTimeout }));
         else if (end === undefined || end.kind === "returned") resolve(end?.value);
         else reject(end.error);
       };
@@ -161,6 +188,17 @@ export class EventFanout {
     const unheard = this.#unheard.get(id);
     if (unheard?.names.delete(name) && unheard.names.size === 0) unheard.give();
   }
+}
+
+/** The value that a handler threw, from the error of its delivery. */
+function thrownIn(error: unknown): unknown {
+  return error instanceof DeliveryFailed ? error.cause : error;
+}
+
+function failureIn(failure: HandlerFailure): HandlerFailure {
+  const { thrown, ...others } = failure;
+  if (!(thrown instanceof DeliveryFailed)) return failure;
+  return thrown.isTimeout ? { ...others, kind: "timeout" } : { ...others, thrown: thrown.cause };
 }
 
 /** A client sends further events while earlier ones are on their way, but not without end. */

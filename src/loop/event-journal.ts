@@ -4,12 +4,19 @@
  */
 import type { Message } from "../message/envelope.ts";
 import type { Attempt, WorkSpace } from "../work/attempt.ts";
+import type { HandlerFailure } from "../work/handler-options.ts";
+import type { Retry } from "../work/retry-policy.ts";
 
 export interface EventJournal {
   /** Resolves when the event is durable; it is delivered after that, through `subscribe`. */
   publish(message: Message, source: string): Promise<void>;
   /** `deliver` is called for every event of the type, and resolves when it has been handled; an error that it throws fails that delivery. */
-  subscribe(type: string, subscriber: string, deliver: (message: Message) => Promise<void>): void;
+  subscribe(
+    type: string,
+    subscriber: string,
+    deliver: (message: Message) => Promise<void>,
+    options?: DeliveryOptions,
+  ): void;
   /**
    * The same for a handler whose work and delivery are one commit; `deliver` resolves with the result of the handler. Without it, the handler
    * commits its work before the delivery is settled.
@@ -19,7 +26,18 @@ export interface EventJournal {
   readonly feed?: EventFeed;
 }
 
-export interface SubscribedWork {
+/** How events are delivered to a subscriber. */
+export interface DeliveryOptions {
+  readonly retry?: Retry;
+  /** Deliveries that are under way at once. */
+  readonly concurrency?: number;
+  /** Events with the same key are delivered one after the other, in the order of the journal. */
+  readonly serialBy?: (message: Message) => string;
+  /** Called for a delivery that has failed for good. With `subscribeWork` it gets an attempt, whose commit carries the failed status. */
+  readonly onFailed?: (failure: HandlerFailure, attempt: Attempt | undefined, message: Message) => unknown;
+}
+
+export interface SubscribedWork extends DeliveryOptions {
   readonly type: string;
   readonly subscriber: string;
   readonly space: WorkSpace;

@@ -13,17 +13,19 @@
  * dispatched from here but what the journal delivers. Deliberately not here: claims, leases, retries (the bus).
  */
 
-import { Concluded } from "../bus/concluded.ts";
+import { Concluded, RetryLater, Settled } from "../bus/concluded.ts";
 import type { Host } from "../host/host.ts";
 import { COMMANDS_KEPT_MAX } from "../limits.ts";
 import type { Message } from "../message/envelope.ts";
 import { equal } from "../message/equality.ts";
 import { type ErrorData, errorData, Failure, failureFrom, thrownText } from "../message/error-data.ts";
 import { error, reply } from "../message/lineage.ts";
+import type { Settlement } from "../store/journal.ts";
+import type { HandlerFailure } from "../work/handler-options.ts";
 import { refusalOf } from "./admission.ts";
 import type { Answers } from "./answers.ts";
 import type { Capability } from "./capability.ts";
-import type { CommandJournal, KeptBefore, WithdrawResult } from "./command-journal.ts";
+import type { CommandDelivery, CommandJournal, KeptBefore, WithdrawResult } from "./command-journal.ts";
 import { copyMessage } from "./emission.ts";
 import { isAwaited, isRefusalCode, NOBODY, type Origin, type Sent } from "./inbound.ts";
 import { KeptElsewhere } from "./kept-elsewhere.ts";
@@ -51,16 +53,35 @@ class KeptCommand implements Kept {
   state: "kept" | "posted" = "kept";
   /** Resolves when the journal has answered `keep`; at once for a command of an earlier process. */
   arrived: Promise<unknown> = Promise.resolve();
-  readonly #end = Promise.withResolvers<void>();
+  /** The present delivery of the journal. */
+  delivery: CommandDelivery | undefined;
+  /** Whether a commit of its handler has failed it in the journal. */
+  isSettled = false;
+  readonly #postponed: (entry: PendingRequest) => void;
+  #end = deliveryEnd();
 
-  constructor(message: Message, sentBy: Origin) {
+  constructor(message: Message, sentBy: Origin, postponed: (entry: PendingRequest) => void) {
     this.message = message;
     this.sentBy = sentBy;
-    // Where the loop ends before it was delivered, nobody looks.
-    this.#end.promise.catch(() => undefined);
+    this.#postponed = postponed;
   }
 
-  /** Settles when it is over, for the journal. */
+  get attempt(): number {
+    return this.delivery?.attempt ?? 1;
+  }
+
+  failing(error: string): Settlement | undefined {
+    return this.delivery?.failing(error);
+  }
+
+  retryLater(entry: PendingRequest, reason: string, delayMs: number): void {
+    this.state = "kept";
+    this.#end.reject(new RetryLater(reason, delayMs));
+    this.#end = deliveryEnd();
+    this.#postponed(entry);
+  }
+
+  /** Settles when it is over, or its delivery is; for the journal. */
   get end(): Promise<void> {
     return this.#end.promise;
   }
@@ -77,6 +98,7 @@ class KeptCommand implements Kept {
 
   ended(answer: Message | Message<ErrorData>, requester: Origin): void {
     if (answer.kind === "reply") return this.#end.resolve();
+    if (this.isSettled) return this.#end.reject(new Settled());
     const data = answer.data as ErrorData;
     const failure = failureFrom(data);
     // A requester was told, and may ask again: the command must not be handled a second time without it.
@@ -84,6 +106,13 @@ class KeptCommand implements Kept {
     else if (isRefusalCode(data.code)) this.#end.reject(new Concluded({ outcome: "refused", reason: data.message }));
     else this.#end.reject(new Error(failure.message, { cause: failure.cause }));
   }
+}
+
+/** If the loop ends before the command was delivered, no code waits for its end. */
+function deliveryEnd(): PromiseWithResolvers<void> {
+  const end = Promise.withResolvers<void>();
+  end.promise.catch(() => undefined);
+  return end;
 }
 
 export class KeptCommands {
@@ -100,7 +129,8 @@ export class KeptCommands {
   subscribe(): void {
     const { table, journal } = this.#parts;
     for (const { kind, type, capability } of table.routes()) {
-      if (kind === "command") journal.take(type, capability, (message, deaths) => this.#deliver(message, deaths));
+      if (kind !== "command") continue;
+      journal.take(type, capability, (message, delivery) => this.#deliver(message, delivery), this.#died);
     }
   }
 
@@ -123,7 +153,7 @@ export class KeptCommands {
       return undefined;
     }
     const requester = origin.kind === "relay" || isWaitedFor ? origin : NOBODY;
-    const command = new KeptCommand(message, origin);
+    const command = new KeptCommand(message, origin, this.#postponed);
     const entry = pending.insert(message, requester, actor, command);
     command.arrived = journal.keep(message, actor.name).then(
       (before) => {
@@ -233,14 +263,15 @@ export class KeptCommands {
 
   // Out of it ------------------------------------------------------------------------------------------------------------------
 
-  async #deliver(message: Message, deaths: number): Promise<void> {
+  async #deliver(message: Message, delivery: CommandDelivery): Promise<void> {
+    const { deaths } = delivery;
     const pending = this.#parts.pending.get(message.metadata.id);
     const kept = pending?.kept instanceof KeptCommand && pending.kept.isFor(message) ? pending.kept : undefined;
     // Delivered again while it is being handled: the process had lost its lease for a moment.
     if (kept?.state === "posted") return kept.end;
     const actor = this.#actorOf(message);
     // First of all: any answer that postpones the delivery also resets the journal's count of deaths.
-    if (deaths > 0 && !actor.capability.idempotent) return this.#interrupt(message, actor, kept && pending);
+    if (deaths > 0 && !actor.capability.idempotent) return this.#interrupt(message, actor, kept && pending, delivery);
     if (pending !== undefined && kept === undefined)
       throw new Failure(503, `request id ${pending.id} is in use for another request`);
     const entry = pending ?? this.#taken(message, actor);
@@ -248,30 +279,64 @@ export class KeptCommands {
     this.#releaseRelay(entry);
     const { refusal } = actor;
     if (refusal !== undefined) throw this.#notNow(entry, message, refusal);
+    const command = entry.kept as KeptCommand;
+    command.delivery = delivery;
+    // Read first: a handler that fails at once may make the next delivery's.
+    const { end } = command;
     this.#post(entry, message);
-    return (entry.kept as KeptCommand).end;
+    return end;
   }
 
+  /** Processes died with the command, and it is not handled again. */
+  readonly #died = async (message: Message, failure: HandlerFailure, delivery: CommandDelivery): Promise<void> => {
+    const { problem, isSettled } = await this.#failed(message, failure, delivery);
+    if (isSettled) throw new Settled();
+    if (problem !== undefined) throw new Error(problem);
+  };
+
+  /** Lets the actor handle a failure before the journal has it. */
+  async #failed(message: Message, failure: HandlerFailure, delivery: CommandDelivery) {
+    const failing = { failing: (error: string) => delivery.failing(error), isSettled: false };
+    const problem = await this.#actorOf(message).failed(message, failure, failing);
+    return { problem, isSettled: failing.isSettled };
+  }
+
+  /** The requester waits on; the journal delivers the command again. */
+  readonly #postponed = (entry: PendingRequest): void => {
+    if (entry.origin.kind === "nobody") this.#parts.pending.take(entry.id);
+    else this.#elsewhere.watch(entry);
+  };
+
   /** Fails a command that may have been done in part, and answers its requester if there is one. */
-  #interrupt(message: Message, actor: SupervisedActor, entry: PendingRequest | undefined): Promise<void> {
+  async #interrupt(
+    message: Message,
+    actor: SupervisedActor,
+    entry: PendingRequest | undefined,
+    delivery: CommandDelivery,
+  ): Promise<void> {
     const { host, answers, observations } = this.#parts;
     const { name: capability } = actor;
     observations.tell("Sys.ActorFault", { capability, reason: INTERRUPTED, type: message.type }, message);
-    if (entry === undefined) throw new Failure(500, INTERRUPTED, { reason: "INTERRUPTED" });
+    const failure: HandlerFailure = { kind: "died", message: INTERRUPTED, attempts: delivery.attempt - 1 };
+    const { problem, isSettled } = await this.#failed(message, failure, delivery);
+    const reason = problem === undefined ? INTERRUPTED : `${INTERRUPTED}; ${problem}`;
+    if (entry === undefined || entry.isOver)
+      throw isSettled ? new Settled() : new Failure(500, reason, { reason: "INTERRUPTED" });
     const kept = entry.kept as KeptCommand;
     this.#releaseRelay(entry);
     kept.state = "posted";
-    answers.resolve(entry.id, error(host, entry, errorData(500, INTERRUPTED, { reason: "INTERRUPTED" })));
-    return kept.end;
+    kept.isSettled = isSettled;
+    const { end } = kept;
+    answers.resolve(entry.id, error(host, entry, errorData(500, reason, { reason: "INTERRUPTED" })));
+    return end;
   }
 
   /** The actor takes no more now. The requester waits on: the command was accepted, and the journal delivers it again. */
   #notNow(entry: PendingRequest, message: Message, reason: string): Failure {
-    const { pending, observations } = this.#parts;
+    const { observations } = this.#parts;
     const { kind, type } = message;
     observations.tell("Sys.Overload", { kind, type, code: 503, reason }, message);
-    if (entry.origin.kind === "nobody") pending.take(entry.id);
-    else this.#elsewhere.watch(entry);
+    this.#postponed(entry);
     return new Failure(503, reason);
   }
 
@@ -289,7 +354,7 @@ export class KeptCommands {
     const inbound = { message: copyMessage(message), origin: NOBODY };
     const refusal = refusalOf(inbound, actor);
     if (refusal) throw new Failure(refusal.code, refusal.reason, refusal.extras);
-    return pending.insert(inbound.message, NOBODY, actor, new KeptCommand(inbound.message, NOBODY));
+    return pending.insert(inbound.message, NOBODY, actor, new KeptCommand(inbound.message, NOBODY, this.#postponed));
   }
 
   /** The journal's copy is handled: the same request may have come here with other metadata. */

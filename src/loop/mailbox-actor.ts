@@ -4,24 +4,28 @@
  * and ask other capabilities. An answer to what it asked goes past the mailbox: an actor waits for nobody but others.
  */
 
-import { Fifo } from "../host/fifo.ts";
-import type { Host } from "../host/host.ts";
+import type { Host, Timer } from "../host/host.ts";
 import { DISPATCH_BURST_MS, MAILBOX_BURST_MAX } from "../limits.ts";
 import type { Message } from "../message/envelope.ts";
 import { causationOf } from "../message/envelope.ts";
-import { type ErrorData, Failure, failureFrom, fromError } from "../message/error-data.ts";
+import { type ErrorData, errorText, Failure, failureFrom, fromError } from "../message/error-data.ts";
 import type { Json } from "../message/json.ts";
 import { causedBy, command, error, event, type Lineage, query, reply } from "../message/lineage.ts";
 import { withClearance } from "../store/clearance.ts";
 import { isRefusal, type Label, labelOf } from "../store/label.ts";
+import type { Attempt } from "../work/attempt.ts";
 import { Cancellation } from "../work/cancellation.ts";
-import { type Cancellable, endOf, type HandlerWait, isThenable } from "../work/handler-call.ts";
+import { type Cancellable, callHandler, endOf, type HandlerWait, isThenable } from "../work/handler-call.ts";
+import type { HandlerFailure } from "../work/handler-options.ts";
+import { type Retry, type RetryPolicy, retryDelayMs, retryPolicyOf, worthRetrying } from "../work/retry-policy.ts";
 import type { Sender } from "../work/timer-row.ts";
 import type { WorkBoard } from "../work/work-board.ts";
 import { WorkError } from "../work/work-error.ts";
 import type { ActorEvent, ActorListener, CapabilityActor, Posted } from "./capability.ts";
+import { isAwaited, isRefusalCode } from "./inbound.ts";
+import { type KeyOf, Mailbox } from "./mailbox.ts";
 import type { Parcel } from "./parcel.ts";
-import type { PendingRequest } from "./pending-table.ts";
+import type { Failing, PendingRequest } from "./pending-table.ts";
 
 const TERMINATED = "the actor was terminated";
 
@@ -99,7 +103,31 @@ export class SentMessageEvent implements ActorEvent {
   }
 }
 
+/** Handles the failure of an event as part of an attempt. */
+export type FailedWork = (message: Message, failure: HandlerFailure, attempt: Attempt) => unknown;
+
+/** A message that has failed for good. */
+export interface FailedMessage {
+  readonly message: Message;
+  readonly request: PendingRequest | undefined;
+  /** Of the last attempt. Undefined if none was made: the process died with the message. */
+  readonly handling: Handling | undefined;
+  readonly failure: HandlerFailure;
+  /** Of a journaled command. */
+  readonly kept: Failing | undefined;
+  /** A context for code that handles the failure. */
+  readonly context: Handling;
+}
+
 export interface MailboxOptions {
+  /** How often a failed command is tried. While it waits for its next attempt, the actor goes on with other messages. */
+  readonly retry?: Retry | undefined;
+  /** How many messages are handled at once; 1 unless given. */
+  readonly concurrency?: number | undefined;
+  readonly serialBy?: KeyOf | undefined;
+  /** Called for a message that is not tried again, before its error leaves; gives a text to add to the error. */
+  readonly failed?: ((failed: FailedMessage) => Promise<string | undefined> | undefined) | undefined;
+  readonly failedWork?: FailedWork | undefined;
   readonly clearance?: readonly string[] | undefined;
   /** How long a handler is waited for; 0, unless given, for ever. */
   readonly timeoutMs?: number;
@@ -118,9 +146,16 @@ export class MailboxActor implements CapabilityActor {
   readonly #name: string;
   readonly #board: WorkBoard | undefined;
   #listeners: readonly ActorListener[] = [];
-  readonly #mailbox = new Fifo<Posted>();
-  /** What is being handled; the others wait behind it. */
-  #handling: Posted | undefined;
+  readonly #mailbox: Mailbox;
+  readonly #retry: RetryPolicy;
+  readonly #whenFailed: MailboxOptions["failed"];
+  readonly failedWork: FailedWork | undefined;
+  /** Attempts that messages have had, of those that were tried more than once here. */
+  readonly #attempts = new Map<Posted, number>();
+  /** Messages that wait for their next attempt. */
+  readonly #retries = new Map<Posted, Timer>();
+  /** Whether the next burst is queued. */
+  #isQueued = false;
   /** Messages that are handled and whose answer is not out. */
   #owed = 0;
   #terminated = false;
@@ -129,21 +164,25 @@ export class MailboxActor implements CapabilityActor {
   /** When the present burst must let the host in. */
   #burstUntil = 0;
   /** What it has asked others, by request id. */
-  readonly #asked = new Map<string, { resolve: (data: Json) => void; reject: (failure: Failure) => void }>();
+  readonly #asked = new Map<string, Asked>();
   #idleWaiters: (() => void)[] = [];
 
   constructor(host: Host, handle: MessageHandler, options: MailboxOptions = {}) {
-    const { clearance, timeoutMs = 0, name = "", board } = options;
+    const { clearance, timeoutMs = 0, name = "", board, concurrency = 1, serialBy } = options;
     this.#host = host;
     this.#handle = handle;
     this.#timeoutMs = timeoutMs;
     this.#name = name;
     this.#board = board;
+    this.#mailbox = new Mailbox(concurrency, serialBy);
+    this.#retry = retryPolicyOf(options.retry);
+    this.#whenFailed = options.failed;
+    this.failedWork = options.failedWork;
     this.#clearance = clearance === undefined ? undefined : labelOf(clearance);
   }
 
   get mailboxLength(): number {
-    return this.#terminated ? 0 : this.#mailbox.length + this.#owed + (this.#handling ? 1 : 0);
+    return this.#terminated ? 0 : this.#mailbox.length + this.#owed + this.#retries.size;
   }
 
   postMessage(message: Message): void {
@@ -155,7 +194,12 @@ export class MailboxActor implements CapabilityActor {
     if (this.#terminated) return posted.parcel?.ended(TERMINATED);
     if (this.#answered(posted.message)) return;
     this.#mailbox.push(posted);
-    if (this.#handling || this.#mailbox.length > 1) return;
+    this.#queue();
+  }
+
+  #queue(): void {
+    if (this.#isQueued || !this.#mailbox.hasPlace) return;
+    this.#isQueued = true;
     this.#host.microtask(this.#begin);
   }
 
@@ -165,9 +209,11 @@ export class MailboxActor implements CapabilityActor {
 
   terminate(reason = TERMINATED): void {
     this.#terminated = true;
-    const left = [...this.#mailbox, ...(this.#handling ? [this.#handling] : [])];
-    this.#mailbox.clear();
+    const left = [...this.#mailbox.remove(() => true), ...this.#mailbox.handled];
     for (const { parcel } of left) parcel?.ended(reason);
+    for (const timer of this.#retries.values()) timer.cancel();
+    this.#retries.clear();
+    this.#attempts.clear();
     for (const { reject } of this.#asked.values()) reject(new Failure(503, TERMINATED));
     this.#asked.clear();
     this.#checkIdle();
@@ -181,28 +227,31 @@ export class MailboxActor implements CapabilityActor {
   }
 
   waitsFor(request: string, message: string): boolean {
-    return this.#handling?.message.metadata.id === message && this.#asked.has(request);
+    return this.#asked.has(request) && this.#mailbox.handles(message);
+  }
+
+  waitsBehind(request: Message, message: string): boolean {
+    return this.#mailbox.waitsBehind(request, message);
   }
 
   awaits(request: string): boolean {
     return this.#asked.has(request);
   }
 
+  /** An actor with a free place, or with a handler that has asked nothing, goes on by itself. */
   get isAsking(): boolean {
-    return this.#asked.size > 0 && this.#handling !== undefined;
+    if (this.#asked.size === 0 || this.#mailbox.hasPlace) return false;
+    if (this.#mailbox.concurrency === 1) return true;
+    const causes = new Set([...this.#asked.values()].map(({ cause }) => cause));
+    return [...this.#mailbox.handled].every(({ message }) => causes.has(message.metadata.id));
   }
 
   given(): ReadonlySet<string> {
-    const ids = new Set([...this.#mailbox].map(({ message }) => message.metadata.id));
-    return this.#handling === undefined ? ids : ids.add(this.#handling.message.metadata.id);
+    return new Set([...this.#mailbox, ...this.#mailbox.handled].map(({ message }) => message.metadata.id));
   }
 
   withdraw(message: string): boolean {
-    const waiting = [...this.#mailbox];
-    const left = waiting.filter((given) => given.message.metadata.id !== message);
-    if (left.length === waiting.length) return false;
-    this.#mailbox.clear();
-    for (const given of left) this.#mailbox.push(given);
+    if (this.#mailbox.remove((given) => given.message.metadata.id === message).length === 0) return false;
     this.#checkIdle();
     return true;
   }
@@ -219,50 +268,62 @@ export class MailboxActor implements CapabilityActor {
   }
 
   readonly #begin = (): void => {
+    this.#isQueued = false;
     this.#inBurst = 0;
     this.#next();
   };
 
-  /** Handles the first message; synchronous handlers follow each other without a promise, for as long as a burst may last. */
+  /** Handles messages while there is a place. Synchronous handlers follow each other without a promise, for as long as a burst may last. */
   #next(): void {
-    while (!this.#handling && !this.#terminated && this.#mailbox.length > 0) {
-      if (this.#isBurstOver()) return this.#host.task(this.#begin);
-      const given = this.#mailbox.shift() as Posted;
+    const mailbox = this.#mailbox;
+    while (mailbox.hasNext && !this.#terminated) {
+      if (this.#isBurstOver()) {
+        if (!this.#isQueued) this.#host.task(this.#begin);
+        this.#isQueued = true;
+        return;
+      }
+      const given = mailbox.next();
+      if (given === undefined) break;
       const { message } = given;
-      this.#handling = given;
       if (given.request?.handling !== undefined) given.request.begunAt = this.#host.monotonic();
       let result: HandlerResult | Promise<HandlerResult>;
-      const handling = new Handling(this, this.#host, given);
+      const handling = new Handling(this, this.#host, given, this.#attemptOf(given));
       try {
+        if (mailbox.keyProblem !== undefined) throw mailbox.keyProblem;
         result =
           this.#clearance === undefined
             ? this.#handle(message, handling, given.request)
             : this.within(() => this.#handle(message, handling, given.request));
       } catch (thrown) {
-        this.#failed(given, thrown);
+        this.#mailbox.ended(given);
+        this.#fail(given, handling, "threw", thrown);
         continue;
       }
-      if (isThenable(result)) {
-        return this.#await(given, handling, result);
-      }
-      this.#finished(given, result);
+      if (isThenable(result)) this.#await(given, handling, result);
+      else this.#finished(given, handling, result);
     }
     this.#checkIdle();
   }
 
   /** A handler that takes too long is left behind: its caller is told, and the mailbox goes on. */
   #await(given: Posted, handling: Handling, result: PromiseLike<HandlerResult>): void {
-    const { message } = given;
+    void endOf(result, this.#waitFor(given.message, handling)).then((end) => {
+      if (end.kind === "returned") this.#finished(given, handling, end.value as HandlerResult);
+      else {
+        this.#mailbox.ended(given);
+        const thrown = end.kind === "threw" ? end.error : new Failure(504, end.error.message);
+        this.#fail(given, handling, end.kind, thrown);
+      }
+      this.#next();
+    });
+  }
+
+  #waitFor(message: Message, handling: Handling): HandlerWait {
     const entryPoint = message.kind === "command" || message.kind === "query" ? message.kind : "event";
-    const wait: HandlerWait = {
+    return {
       ...{ host: this.#host, timeoutMs: this.#timeoutMs, cancellable: handling, keepAlive: false },
       ...{ board: this.#board, entryPoint, handler: this.#name, message },
     };
-    void endOf(result, wait).then((end) => {
-      if (end.kind === "returned") this.#finished(given, end.value as HandlerResult);
-      else this.#failed(given, end.kind === "threw" ? end.error : new Failure(504, end.error.message));
-      this.#next();
-    });
   }
 
   /** Counts a message. The clock runs from the second one on: most bursts are of one, and need not look at it. */
@@ -279,14 +340,14 @@ export class MailboxActor implements CapabilityActor {
       for (const resolve of this.#idleWaiters.splice(0)) resolve();
   }
 
-  #finished(given: Posted, data: HandlerResult): void {
-    this.#handling = undefined;
-    if (data instanceof AnswerLater) return this.#answerLater(given, data);
+  #finished(given: Posted, handling: Handling, data: HandlerResult): void {
+    this.#mailbox.ended(given);
+    if (data instanceof AnswerLater) return this.#answerLater(given, handling, data);
     this.#reply(given, data);
     given.parcel?.ended();
   }
 
-  #answerLater(given: Posted, { answer }: AnswerLater): void {
+  #answerLater(given: Posted, handling: Handling, { answer }: AnswerLater): void {
     this.#owed++;
     answer.then(
       (data) => {
@@ -297,31 +358,115 @@ export class MailboxActor implements CapabilityActor {
       },
       (thrown: unknown) => {
         this.#owed--;
-        this.#fail(given, thrown);
+        this.#fail(given, handling, "threw", thrown);
         this.#checkIdle();
       },
     );
   }
 
-  #reply({ message, request }: Posted, data: Json | undefined): void {
+  #reply(given: Posted, data: Json | undefined): void {
+    const { message, request } = given;
+    if (this.#attempts.size > 0) this.#attempts.delete(given);
     if (message.kind !== "command" && message.kind !== "query") return;
     this.#tell(new MadeMessageEvent(reply(this.#host, message, data ?? null), request));
   }
 
-  #failed(given: Posted, thrown: unknown): void {
-    this.#handling = undefined;
-    this.#fail(given, thrown);
+  // Failures -----------------------------------------------------------------------------------------------------------------
+
+  #attemptOf(given: Posted): number {
+    return given.request?.kept?.attempt ?? (this.#attempts.size === 0 ? 1 : (this.#attempts.get(given) ?? 1));
+  }
+
+  /** Tries the message again later, or tells its failure. */
+  #fail(given: Posted, handling: Handling, kind: "threw" | "timeout", cause: unknown): void {
+    // A refusal for want of clearance is an answer, not a fault.
+    const thrown = isRefusal(cause) ? new Failure(403, cause.message) : cause;
+    const isAnswer = isRefused(given, thrown);
+    const again = isAnswer ? undefined : this.#retryIn(given, handling, kind === "timeout" ? undefined : thrown);
+    if (typeof again === "number") return this.#again(given, handling, again, thrown);
+    this.#attempts.delete(given);
+    const message = again === undefined ? errorText(thrown) : `${errorText(thrown)}; ${again.problem}`;
+    const failure: HandlerFailure = {
+      kind,
+      message,
+      attempts: handling.attemptNumber,
+      ...(kind === "threw" ? { thrown } : {}),
+    };
+    const told = { thrown, isTimeout: kind === "timeout", more: again?.problem };
+    // The journal decides whether an event is tried again, and calls for its failure.
+    const isOver = !isAnswer && given.parcel === undefined && !this.#terminated;
+    const handled = isOver ? this.#failed({ ...given, handling, failure, kept: given.request?.kept }) : undefined;
+    if (handled === undefined) return this.#tellFailure(given, told);
+    this.#owed++;
+    const tell = (problem: string | undefined) => {
+      this.#owed--;
+      this.#tellFailure(given, { ...told, more: problem ?? told.more });
+      this.#checkIdle();
+    };
+    void handled.then(tell, (mistake: unknown) => tell(`onFailed failed: ${errorText(mistake)}`));
+  }
+
+  /** How long to wait for the next attempt; undefined if there is none, or why the policy could not say. */
+  #retryIn(
+    { message, request, parcel }: Posted,
+    { attemptNumber }: Handling,
+    thrown: unknown,
+  ): number | { problem: string } | undefined {
+    const policy = this.#retry;
+    if (policy.attempts === 1 || parcel !== undefined || message.kind === "query" || request?.isOver) return undefined;
+    const worth = worthRetrying(policy, thrown);
+    if (worth === "no") return undefined;
+    if (worth !== "yes") return { problem: `retry.when threw: ${errorText(worth.thrown)}` };
+    return retryDelayMs(policy, attemptNumber, this.#host);
+  }
+
+  /** A journaled command waits in the journal, any other message here, for as long as its requester does. */
+  #again(given: Posted, { attemptNumber }: Handling, delayMs: number, thrown: unknown): void {
+    const { request } = given;
+    if (request?.kept !== undefined) return request.kept.retryLater(request, errorText(thrown), delayMs);
+    this.#attempts.set(given, attemptNumber + 1);
+    const isKept = { keepAlive: request !== undefined };
+    const begin = () => {
+      this.#retries.delete(given);
+      if (request?.isOver) this.#attempts.delete(given);
+      else this.#mailbox.push(given);
+      this.#queue();
+      this.#checkIdle();
+    };
+    this.#retries.set(given, this.#host.timer(delayMs, begin, isKept));
+  }
+
+  /** Calls the code for messages that have failed for good. */
+  #failed(failed: Omit<FailedMessage, "context">): Promise<string | undefined> | undefined {
+    if (this.#whenFailed === undefined || failed.message.kind === "query") return undefined;
+    const { message, request } = failed;
+    const context = new Handling(this, this.#host, { message, request, parcel: undefined }, failed.failure.attempts);
+    return this.#whenFailed({ ...failed, context });
+  }
+
+  failed(message: Message, failure: HandlerFailure, kept?: Failing): Promise<string | undefined> | undefined {
+    return this.#failed({ message, request: undefined, handling: undefined, failure, kept });
+  }
+
+  /** Calls `onFailed` of a capability, within its timeout and its clearance; gives a text if it did not end well. */
+  async callFailed(message: Message, context: Handling, code: () => unknown): Promise<string | undefined> {
+    const end = await callHandler(() => this.within(code), undefined, undefined, this.#waitFor(message, context));
+    return end.kind === "returned" ? undefined : `onFailed failed: ${errorText(end.error)}`;
   }
 
   /** The loop reports the fault of an event's handler: no requester waits for its outcome. */
-  #fail({ message, request, parcel }: Posted, thrown: unknown): void {
-    // A refusal for want of clearance is an answer, not a fault.
-    const told = isRefusal(thrown) ? new Failure(403, thrown.message) : thrown;
-    const data = fromError(told);
+  #tellFailure(
+    { message, request, parcel }: Posted,
+    { thrown, isTimeout, more }: { thrown: unknown; isTimeout: boolean; more: string | undefined },
+  ): void {
+    const plain = fromError(thrown);
+    const data = more === undefined ? plain : { ...plain, message: `${plain.message}; ${more}` };
     const said = new MadeMessageEvent(error(this.#host, message, data), request, parcel);
-    said.thrown = told;
+    said.thrown = thrown;
     this.#tell(said);
-    parcel?.ended(data.message);
+    if (parcel === undefined) return;
+    parcel.isTimeout = isTimeout;
+    parcel.ended(data.message, isTimeout ? undefined : thrown);
   }
 
   /** Emits a request; resolves with the data of its reply, and rejects with a `Failure`. */
@@ -340,7 +485,7 @@ export class MailboxActor implements CapabilityActor {
     const { id } = said.data.metadata;
     const answer = new Promise<Json>((resolve, reject) => {
       if (this.#terminated) return reject(new Failure(503, TERMINATED));
-      this.#asked.set(id, { resolve, reject });
+      this.#asked.set(id, { resolve, reject, cause: causationOf(said.data) });
       this.#tell(said);
       const { refused } = said;
       if (refused === undefined) return;
@@ -378,16 +523,34 @@ export class MailboxActor implements CapabilityActor {
   }
 }
 
+/** A request of the actor that is not answered. */
+interface Asked {
+  readonly resolve: (data: Json) => void;
+  readonly reject: (failure: Failure) => void;
+  /** The message whose handler has asked. */
+  readonly cause: string | undefined;
+}
+
+/** A 4xx to a waiting requester is an answer. It is not tried again. */
+function isRefused({ message, request }: Posted, thrown: unknown): boolean {
+  return request !== undefined && isRefusalCode(fromError(thrown).code) && isAwaited(message, request.origin);
+}
+
 /** What one handling may do. Its functions are made when they are asked for: most handlers only return. */
 export class Handling implements HandlerContext, Cancellable {
   readonly host: Host;
   readonly #actor: MailboxActor;
   readonly #posted: Posted;
+  /** Counts the attempts at the message from 1. */
+  readonly attemptNumber: number;
   #cancellation: Cancellation | undefined;
   /** Told when the handler has timed out: the attempt that it makes. */
   attempt: Cancellable | undefined;
+  /** Whether the handler itself has failed, and its reads were valid; set by a transactional handler. */
+  hasFailed = false;
 
-  constructor(actor: MailboxActor, host: Host, posted: Posted) {
+  constructor(actor: MailboxActor, host: Host, posted: Posted, attempt: number) {
+    this.attemptNumber = attempt;
     this.host = host;
     this.#actor = actor;
     this.#posted = posted;
@@ -402,6 +565,11 @@ export class Handling implements HandlerContext, Cancellable {
     this.#cancellation ??= new Cancellation();
     this.#cancellation.cancel(reason);
     this.attempt?.cancel(reason);
+  }
+
+  /** Calls `onFailed` with this context, within the timeout; a text if that went wrong. */
+  callFailed(code: () => unknown): Promise<string | undefined> {
+    return this.#actor.callFailed(this.#posted.message, this, code);
   }
 
   /** Of an event that the journal delivers. */

@@ -15,6 +15,13 @@ import type { HandlerEnd } from "../work/handler-call.ts";
 /** A delivery did not come to its handler, or not to its end; the loop has told of it. */
 export class DeliveryFailed extends Error {
   override readonly name = "DeliveryFailed";
+  /** Whether the handler took too long. Otherwise `cause` is the value that it threw, if it did. */
+  readonly isTimeout: boolean;
+
+  constructor(reason: string, { thrown, isTimeout = false }: { thrown?: unknown; isTimeout?: boolean } = {}) {
+    super(reason, { cause: thrown });
+    this.isTimeout = isTimeout;
+  }
 }
 
 export class Parcel {
@@ -23,15 +30,18 @@ export class Parcel {
   readonly attempt: Attempt | undefined;
   /** How that handler ended. */
   end: HandlerEnd | undefined;
-  readonly #over: (failure: string | undefined) => void;
+  /** Whether its handler took too long; set before it ends. */
+  isTimeout = false;
+  readonly #over: (failure: string | undefined, thrown: unknown) => void;
   /** Sent messages that are neither journaled nor refused yet. */
   #unjournaled = 0;
   #isHandled = false;
   #isOver = false;
   #failure: string | undefined;
+  #thrown: unknown;
 
   /** `over` is called once, with the first failure if there is one. */
-  constructor(message: Message, over: (failure: string | undefined) => void, attempt?: Attempt) {
+  constructor(message: Message, over: (failure: string | undefined, thrown: unknown) => void, attempt?: Attempt) {
     this.message = message;
     this.attempt = attempt;
     this.#over = over;
@@ -42,8 +52,9 @@ export class Parcel {
   }
 
   /** The handler has ended. */
-  ended(failure?: string): void {
+  ended(failure?: string, thrown?: unknown): void {
     this.#isHandled = true;
+    this.#thrown = thrown;
     this.fail(failure);
     this.#checkOver();
   }
@@ -69,7 +80,7 @@ export class Parcel {
   #checkOver(): void {
     if (!this.#isHandled || this.#unjournaled > 0 || this.#isOver) return;
     this.#isOver = true;
-    this.#over(this.#failure);
+    this.#over(this.#failure, this.#thrown);
   }
 }
 

@@ -16,16 +16,28 @@ import type { Timer } from "../host/host.ts";
 import type { Kind, Message, Metadata } from "../message/envelope.ts";
 import type { ErrorData } from "../message/error-data.ts";
 import { type Answerable, causedBy, type Lineage } from "../message/lineage.ts";
+import type { Settlement } from "../store/journal.ts";
 import type { Sender } from "../work/timer-row.ts";
 import { type Connection, NOBODY, type Origin } from "./inbound.ts";
 import type { SupervisedActor } from "./supervised-actor.ts";
 
+/** A message whose failure may be settled by a commit of its handler. */
+export interface Failing {
+  /** The settlement that fails it; `isSettled` is set after the commit. */
+  failing(error: string): Settlement | undefined;
+  isSettled: boolean;
+}
+
 /** What keeps a request whoever waits for it, and hears what came of it. */
-export interface Kept {
+export interface Kept extends Failing {
   /** Whether its actor has it. */
   readonly state: "kept" | "posted";
   /** The origin of the request, which the entry forgets when no requester waits. */
   readonly sentBy: Origin;
+  /** Counts the deliveries of the journal from 1. */
+  readonly attempt: number;
+  /** Its handler has failed, and the journal delivers it again later. */
+  retryLater(request: PendingRequest, reason: string, delayMs: number): void;
   ended(answer: Message | Message<ErrorData>, requester: Origin): void;
 }
 
@@ -46,6 +58,8 @@ export class PendingRequest implements Answerable {
   /** The journal's part in it, where it has one. */
   readonly kept: Kept | undefined;
   timeout: Timer | undefined = undefined;
+  /** Whether it is answered, or its requester is gone. */
+  isOver = false;
   /** Its place among the handlings that are remembered; undefined where none are. */
   handling: number | undefined = undefined;
   /** When its handler began, on the monotonic clock; undefined where the actor does not tell. */
@@ -224,6 +238,7 @@ export class PendingTable {
     this.#requests.delete(id);
     slot.entry = undefined;
     this.#free.push(slot);
+    entry.isOver = true;
     entry.timeout?.cancel();
     if (entry.kept !== undefined) this.kept--;
     if (entry.origin.kind === "adapter") this.#unindex(entry.origin.connection, slot);
@@ -238,6 +253,7 @@ export class PendingTable {
       last.place = entry.place;
     }
     entry.place = -1;
+    entry.isOver = true;
     entry.timeout?.cancel();
     if (this.#unlisted.length === 0) this.#lastId = "";
     return entry;

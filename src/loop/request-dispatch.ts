@@ -43,6 +43,7 @@ export class RequestDispatch {
     const { actor } = entry;
     let refusal: string | undefined;
     // Before it is dispatched: an actor may answer at once.
+    if (entry.handling !== undefined) handlings?.ended(entry.handling, "failed, and tried again");
     entry.handling = handlings?.given(message, actor.name, senderText(entry.kept?.sentBy ?? origin));
     try {
       refusal = actor.post({ message, request: entry, parcel: undefined });

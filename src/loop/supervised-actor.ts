@@ -12,10 +12,13 @@ import type { Host, Timer } from "../host/host.ts";
 import { ACTOR_BACKOFF_START_MS, RESTART_WINDOW_MS, RESTARTS_MAX } from "../limits.ts";
 import { causationOf, type Message } from "../message/envelope.ts";
 import { type ErrorData, type Failure, thrownText } from "../message/error-data.ts";
+import type { Attempt } from "../work/attempt.ts";
+import type { HandlerFailure } from "../work/handler-options.ts";
 import type { ActorEvent, Capability, CapabilityActor, Posted, Relayed, Withdrawn } from "./capability.ts";
 import type { Origin } from "./inbound.ts";
 import { MadeMessageEvent, MailboxActor, SentMessageEvent } from "./mailbox-actor.ts";
 import type { Parcel } from "./parcel.ts";
+import type { Failing } from "./pending-table.ts";
 
 /** The router, as its actors know it. */
 export interface ActorHome {
@@ -150,9 +153,24 @@ export class SupervisedActor {
     return true;
   }
 
-  /** Whether it has asked a request while it handles a message, and handles nothing else until it has the answer. */
+  /** Whether it has asked a request, and handles the message. */
   waitsFor(request: string, message: string): boolean {
     return this.#actor?.waitsFor?.(request, message) ?? false;
+  }
+
+  /** Whether a message would wait until a message that it handles has ended: all do if it handles one at a time. */
+  waitsBehind(message: Message, handled: string): boolean {
+    return this.#actor?.waitsBehind?.(message, handled) ?? true;
+  }
+
+  /** Lets the actor handle the failure of an event as part of an attempt. */
+  failedWork(message: Message, failure: HandlerFailure, attempt: Attempt): unknown {
+    return this.#actor?.failedWork?.(message, failure, attempt);
+  }
+
+  /** Lets the actor handle a failure; a text if that went wrong. */
+  async failed(message: Message, failure: HandlerFailure, kept?: Failing): Promise<string | undefined> {
+    return this.#actor?.failed?.(message, failure, kept);
   }
 
   /** Whether it waits for the answer to a request of its own, as far as is known. */

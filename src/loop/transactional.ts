@@ -33,6 +33,7 @@ import { pullStored } from "../store/stored-value.ts";
 import type { Commit } from "../store/transaction.ts";
 import { Attempt, type AttemptKind } from "../work/attempt.ts";
 import { callHandler, type HandlerEnd, isThenable } from "../work/handler-call.ts";
+import type { HandlerFailure } from "../work/handler-options.ts";
 import { labelMessages, Outbox } from "../work/outbox.ts";
 import type { Receipts } from "../work/receipts.ts";
 import { endWithRefusal } from "../work/refusal.ts";
@@ -40,10 +41,23 @@ import { type Next, Retries } from "../work/retries.ts";
 import { Tx } from "../work/tx.ts";
 import type { MessageSchema, SpawnContext } from "./capability.ts";
 import { answerConfirmed } from "./confirmed-query.ts";
-import { type CapabilityDefinition, declared, dispatch, type RequestHandlers, timeoutOf } from "./define-capability.ts";
+import {
+  type CapabilityDefinition,
+  declared,
+  dispatch,
+  mailboxOptions,
+  type RequestHandlers,
+} from "./define-capability.ts";
 import type { TypedCapability } from "./exchanges.ts";
 import { isAwaited, isRefusalCode } from "./inbound.ts";
-import { AnswerLater, type HandlerContext, type Handling, MailboxActor, type MessageHandler } from "./mailbox-actor.ts";
+import {
+  AnswerLater,
+  type FailedMessage,
+  type HandlerContext,
+  type Handling,
+  MailboxActor,
+  type MessageHandler,
+} from "./mailbox-actor.ts";
 import { schemaProblem } from "./message-schema.ts";
 import type { Parcel } from "./parcel.ts";
 import type { PendingRequest } from "./pending-table.ts";
@@ -75,7 +89,7 @@ export function transactional<CommandsSent, CommandsIn, CommandsOut, QueriesSent
     // The handler's own commit journals the commands of waiting requesters: one flush instead of two.
     durable: rest.durable ?? "unawaited",
     spawn: (spawned) => {
-      const { host, name, board } = spawned;
+      const { host } = spawned;
       const entry = new CommandEntry(spawned, space, rest, shown.outbound);
       const asked = { description: "", ...(queries ? { queries } : {}) };
       const replica = space.replica(space.name);
@@ -83,7 +97,11 @@ export function transactional<CommandsSent, CommandsIn, CommandsOut, QueriesSent
         answerConfirmed({ host, replica, run: () => context.within(() => dispatch(asked, message, context)) });
       const handle: MessageHandler = (message, context, request) =>
         message.kind === "query" ? answerQuery(message, context) : entry.handle(message, context, request);
-      const options = { clearance: rest.clearance, timeoutMs: timeoutOf(rest), name, board };
+      const options = {
+        ...mailboxOptions(rest, spawned),
+        failed: (one: FailedMessage) => entry.failed(one),
+        failedWork: entry.failedWork,
+      };
       entry.actor = new MailboxActor(host, handle, options);
       return entry.actor;
     },
@@ -99,7 +117,6 @@ interface Command {
   readonly context: Handling;
   readonly request: PendingRequest | undefined;
   readonly invocation: Invocation;
-  attempts: number;
   /** The time that ids of its messages carry, once it has sent one. */
   bornMs: number | undefined;
   /** Of a command that runs again: repeated ones get it too. */
@@ -156,7 +173,6 @@ class CommandEntry {
       context,
       request,
       invocation,
-      attempts: 0,
       bornMs: undefined,
       answer: undefined,
       retries: undefined,
@@ -201,7 +217,8 @@ class CommandEntry {
     const { message } = command;
     const { id } = message.metadata;
     const replica = this.#replica;
-    const number = ++command.attempts;
+    // Runs again because a read has moved are the same try.
+    const number = command.context.attemptNumber;
     const { bornMs } = command;
     const attempt = new Attempt(this.#kind, { replica, id, number, label: labelOfMessage(message), bornMs });
     // A copy for each attempt: the message is journaled, compared with repeated ones and handed to the next attempt as it was sent.
@@ -316,12 +333,91 @@ class CommandEntry {
     }
   }
 
-  /** The journal has a failure or a refusal before the caller is told. */
+  /** The journal has a refusal before the caller is told. A failure may be tried again; the last one is noted by `failed`. */
   async #ended(command: Command, end: HandlerEnd): Promise<Json> {
+    const { message, context } = command;
     if (end.kind === "returned") return (end.value as Json | undefined) ?? null;
-    if (command.message.kind === "command")
-      await this.#spawned.noteFailed?.(command.message, end.error, failureKind(command, end.error));
+    const isRefused = message.kind === "command" && isRefusedFor(command, end.error);
+    if (isRefused) await this.#spawned.noteFailed?.(message, end.error, "refused");
+    else context.hasFailed = true;
     throw end.error;
+  }
+
+  // Failures ---------------------------------------------------------------------------------------------------------------
+
+  /** A handler has failed for good: the journal has that, in one commit with the effect of `onFailed`, before the caller is told. */
+  failed(failed: FailedMessage): Promise<string | undefined> | undefined {
+    const { handling, failure } = failed;
+    // Another error is an answer about the commit: the command may be sent again.
+    if (failure.kind === "threw" && handling?.hasFailed !== true) return undefined;
+    return this.#definition.onFailed === undefined ? this.#note(failed) : this.#callOnFailed(failed);
+  }
+
+  /** An event that the journal delivers: the bus commits the attempt together with the failed status. */
+  readonly failedWork = (message: Message, failure: HandlerFailure, attempt: Attempt): unknown => {
+    const tx = new Tx(attempt, this.#outbox, message);
+    return attempt.enter(() => this.#definition.onFailed?.(failure, tx, copyJson(message.data)));
+  };
+
+  async #note({ message, failure }: FailedMessage, problem?: string): Promise<string | undefined> {
+    const error = problem === undefined ? failure.message : `${failure.message}; ${problem}`;
+    const thrown = problem === undefined && failure.thrown !== undefined ? failure.thrown : new Error(error);
+    if (message.kind === "command") await this.#spawned.noteFailed?.(message, thrown, "failed");
+    return problem;
+  }
+
+  async #callOnFailed(failed: FailedMessage): Promise<string | undefined> {
+    const { host } = this.#spawned;
+    const { message, context, failure } = failed;
+    const replica = this.#replica;
+    const retries = new Retries({ host, replica, windowMs: AWAITED_WINDOW_MS });
+    const { id } = message.metadata;
+    for (;;) {
+      const facts = { replica, id: `${id}/failed`, number: failure.attempts, label: labelOfMessage(message) };
+      const attempt = new Attempt(this.#kind, { ...facts, bornMs: undefined });
+      context.attempt = attempt;
+      const tx = new Tx(attempt, this.#outbox, message);
+      const { onFailed } = this.#definition;
+      const problem = await context.callFailed(() =>
+        attempt.enter(() => onFailed?.(failure, tx, copyJson(message.data))),
+      );
+      if (problem !== undefined) attempt.abort("onFailed has failed");
+      if (problem !== undefined) return this.#note(failed, problem);
+      const next = attempt.isReady
+        ? await this.#commitFailure(failed, attempt, retries)
+        : await this.#afterLoads(attempt, retries);
+      if (next.kind === "done" || next.kind === "already") return undefined;
+      if (next.kind !== "again") return this.#note(failed, `onFailed failed: ${next.rejection.message}`);
+    }
+  }
+
+  #afterLoads(attempt: Attempt, retries: Retries): Promise<Next> {
+    attempt.abort("it met documents or computed values that were not ready");
+    return retries.afterLoads(attempt);
+  }
+
+  /** A journaled command is settled by the commit; of another one the commit brings the row. */
+  async #commitFailure({ message, kept, failure }: FailedMessage, attempt: Attempt, retries: Retries): Promise<Next> {
+    const { name, commitWith } = this.#spawned;
+    const { transaction, label } = attempt;
+    const { entries } = transaction;
+    const settlement = kept?.failing(failure.message);
+    attempt.requireWritable();
+    if (label.length > 0) labelMessages(label, transaction);
+    if (settlement !== undefined) transaction.settlements.push(settlement);
+    else if (message.kind === "command")
+      entries.push({ message, topic: message.type, source: name, as: { status: "failed", error: failure.message } });
+    let commit: Commit | undefined;
+    const make = () => {
+      commit = attempt.commit();
+      return commit.outcome;
+    };
+    const outcome = await (entries.some(isPending) && commitWith ? commitWith(entries, make) : make());
+    const next = outcome.kind === "committed" ? DONE : await retries.next(outcome, commit as Commit);
+    if (next.kind === "done") attempt.lineage.confirm();
+    else attempt.lineage.fail("the commit of onFailed was rejected");
+    if (next.kind === "done" && kept !== undefined && settlement !== undefined) kept.isSettled = true;
+    return next;
   }
 
   /** The answer of the first time. The receipt may be gone by now, or be of another request. */
@@ -346,9 +442,9 @@ function isPending({ as }: JournalEntry): boolean {
 }
 
 /** A 4xx to a waiting requester is an answer, not a failure that an operator has to look at. SPEC: L51. */
-function failureKind({ message, request }: Command, error: unknown): "failed" | "refused" {
+function isRefusedFor({ message, request }: Command, error: unknown): boolean {
   const isRefused = isRefusalCode(fromError(error).code) || isRefusal(error);
-  return isRefused && request !== undefined && isAwaited(message, request.origin) ? "refused" : "failed";
+  return isRefused && request !== undefined && isAwaited(message, request.origin);
 }
 
 type Ended = Extract<Next, { readonly rejection: Rejection }>;

@@ -34,7 +34,8 @@ export function circleClosedBy(
   // It ends: what was asked while a message was handled has a new id, so each step leads to a request that was made earlier.
   while (cause !== undefined && waiting.waitsFor(awaited, cause)) {
     chain.unshift(waiting);
-    if (waiting === asked) return [...chain, asked].map(({ name }) => name);
+    // With several places or keys, the request may be handled beside its cause.
+    if (waiting === asked && asked.waitsBehind(request, cause)) return [...chain, asked].map(({ name }) => name);
     const entry = pending.get(cause);
     if (entry?.origin.kind !== "actor") return undefined;
     waiting = entry.origin.actor;

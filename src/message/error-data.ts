@@ -1,9 +1,9 @@
 /**
- * Error data, `{ code, message, reason?, data?, cause? }`: the data of a message of kind `error`. `fromError` writes it from a thrown
- * value, `failureFrom` reads it as a `Failure`. SPEC: M13, M14, M41-M44.
+ * Error data, `{ code, message, reason?, data?, cause? }`: the data of a message of kind `error`. `fromError` writes it
+ * from a thrown value, `failureFrom` reads it as a `Failure`. SPEC: M13, M14, M41-M44.
  *
- * Error data is bounded: the `cause` chain ends after a fixed number of links (it may be cyclic), texts are clipped, and no stack travels,
- * because a stack names files of the server.
+ * Error data is bounded: the `cause` chain ends after a fixed number of links (it may be cyclic), texts are clipped,
+ * and no stack travels, because a stack names files of the server.
  */
 
 import { DEPTH_MAX, ERROR_CAUSE_DEPTH_MAX, FAILURE_DATA_BYTES_MAX } from "../limits.ts";
@@ -37,7 +37,7 @@ export type ErrorData = {
   readonly message: string;
   /** For programs, `UPPER_SNAKE`. Absent: the reason of the code. */
   readonly reason?: string;
-  /** What belongs to the reason. */
+  /** Data for the reason. */
   readonly data?: Json;
   /** Absent: as the code says. */
   readonly retryable?: boolean;
@@ -127,7 +127,7 @@ export function isErrorCode(code: unknown): code is number {
   return Number.isInteger(code) && (code as number) >= 400 && (code as number) <= 599;
 }
 
-/** What error data may say besides its code and message. */
+/** Optional fields of error data besides code and message. */
 export type ErrorExtras = Pick<ErrorData, "reason" | "data" | "cause">;
 
 /** Error data for a system code; the message defaults to the code's meaning. */
@@ -140,8 +140,8 @@ export function errorData(
 }
 
 /**
- * Error data for a thrown value: 500, or the code, reason and data of a `Failure`, with the chain of causes as far as the limit. The parts
- * of an `AggregateError` are in `errors`.
+ * Error data for a thrown value: 500, or the code, reason and data of a `Failure`, with the chain of causes as far as
+ * the limit. The parts of an `AggregateError` are in `errors`.
  */
 export function fromError(thrown: unknown): ErrorData {
   const links: ErrorData[] = [];
@@ -156,7 +156,9 @@ export function fromError(thrown: unknown): ErrorData {
 
 const UNREADABLE = { code: 500 };
 
-/** The keys of error data that a failure adds to its text. A value of the code's own is left out: the reader knows it. */
+/**
+ * The keys of error data that a failure adds to its text. A value of the code's own is left out: the reader knows it.
+ */
 function particularsOf(thrown: unknown): Omit<ErrorData, "message"> {
   if (!(thrown instanceof Failure) || !isErrorCode(thrown.code)) return UNREADABLE;
   const { code, reason, data, retryable, extras } = thrown;

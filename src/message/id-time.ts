@@ -49,7 +49,7 @@ export function firstIdAt(timeMs: number): string {
   return `${digits(periodOf(whole), COARSE_DIGITS)}-${digits(whole % PERIOD_MS, FINE_DIGITS)}`;
 }
 
-/** An id that carries a time, in the form of a UUIDv7; everything else in it follows from the text. */
+/** An id with a time, in the form of a UUIDv7; its other digits are derived from the text. */
 export function idFrom(timeMs: number, text: string): string {
   const hash = hashText(text);
   const tail = `7${hash.slice(0, 3)}-8${hash.slice(3, 6)}-${hash.slice(6, 18)}`;

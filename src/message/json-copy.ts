@@ -1,9 +1,10 @@
 /**
- * Copies of JSON values: what crosses a boundary shares nothing with what stays. A `__proto__` key is copied as the data it is.
+ * Copies of JSON values, so that values on both sides of a boundary share no object. A `__proto__` key is copied as
+ * data.
  *
- * `copyJson` is for values that are known to be pure; `cloneJson` for what somebody's code has made: it checks and copies in one walk,
- * which costs a quarter of doing one after the other. Like a structured clone, it takes what is enumerable and leaves symbols and hidden
- * fields behind, and fields that are undefined; everything else that is not pure JSON it refuses. SPEC: M32.
+ * `copyJson` is for values that are known to be pure. `cloneJson` checks and copies foreign values in one walk, at a
+ * quarter of the cost of two. Like a structured clone, it copies enumerable fields and leaves out symbols, hidden and
+ * undefined fields; other impure values are refused. SPEC: M32.
  */
 import {
   DATA_LIMITS,

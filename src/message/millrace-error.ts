@@ -1,6 +1,6 @@
 /**
- * The base of all errors that stand for misuse, or for a component that cannot continue. An answer of kind `error` is a `Failure` instead.
- * Each class lists its codes; the message names the remedy. SPEC: M35, M40.
+ * The base of all errors that stand for misuse, or for a component that cannot continue. An answer of kind `error` is a
+ * `Failure` instead. Each class lists its codes; the message names the remedy. SPEC: M35, M40.
  */
 
 /** Marks instances, so that `instanceof` holds between two copies of the package. */

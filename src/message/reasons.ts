@@ -1,6 +1,7 @@
 /**
- * Reasons of failures, for programs: `UPPER_SNAKE` words beside the numeric code. The kernel's list is closed; the first reason of a code is
- * the one that a failure of this code has unless it names another. Apps choose their own words. SPEC: M41, M42.
+ * Reasons of failures, for programs: `UPPER_SNAKE` words beside the numeric code. The kernel's list is closed; the
+ * first reason of a code is the one that a failure of this code has unless it names another. Apps choose their own
+ * words. SPEC: M41, M42.
  */
 import { REASON_LENGTH_MAX } from "../limits.ts";
 

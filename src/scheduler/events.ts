@@ -149,7 +149,7 @@ export class Events implements FallListener {
 
   // Sending --------------------------------------------------------------------------------------------------------------
 
-  send(stream: StreamRecord, value: unknown, options: SendOptions): Sent {
+  send(stream: StreamRecord, value: unknown, options: SendOptions, standing?: Promise<boolean>): Sent {
     this.#requireSender(stream);
     const attempt = this.#attempts.current;
     const origin =
@@ -159,7 +159,8 @@ export class Events implements FallListener {
     const name = this.#nameOf(stream, options, label);
     const send = new Send({ name, stream, value: admitted(value, stream), origin, label, onOutcome });
     send.mayBeKnown = options.id !== undefined || options.eventId !== undefined;
-    if (origin === undefined) this.#enqueue(send);
+    if (origin === undefined && standing !== undefined) void standing.then((stands) => this.#enqueueHeld(send, stands));
+    else if (origin === undefined) this.#enqueue(send);
     else if (options.origin === undefined) origin.launch(this.#launchOf(send));
     else this.#enqueueLater(send, origin, attempt);
     return send;
@@ -204,6 +205,12 @@ export class Events implements FallListener {
 
   #mint(origin: string, link: string, number: number): string {
     return new EventStem(periodOf(this.#host.now()), originHash(origin, link)).id(number);
+  }
+
+  /** Of an effect: the state that it has read is confirmed, or was rolled back. SPEC: R62. */
+  #enqueueHeld(send: Send, stands: boolean): void {
+    if (stands) this.#enqueue(send);
+    else this.#cancel(send, "the effect that sent it had read state that was rolled back");
   }
 
   #enqueue(send: Send): void {

@@ -203,11 +203,16 @@ export class Scheduler implements Disposable {
 
   // Streams --------------------------------------------------------------------------------------------------------------
 
+  /** Whether sends of effects wait until the state that the effect has read is confirmed. */
+  holdsSends = false;
+
   /** Sends a value to the stream at an address; inside a handler or a transaction it lives only if that commits. */
   queueEvent(stream: Address, value: unknown, options: SendOptions = {}): Sent {
     const { events, introspection } = this.#components;
     const record = events.stream(stream);
-    const sent = events.send(record, value, options);
+    const standing = this.holdsSends && options.origin === undefined ? this.standing() : undefined;
+    const sent = events.send(record, value, options, standing);
+    if (standing !== undefined) this.delivers(standing.then(() => undefined));
     introspection.sent(record, sent, this.running?.id ?? this.attempt?.id);
     return sent;
   }

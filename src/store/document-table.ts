@@ -151,7 +151,7 @@ export class DocumentTable {
     return [...this.all()].filter((document) => document.loadedAt < sequence && !document.derived && isHere(document));
   }
 
-  // Writes recorded for open transactions -----------------------------------------------------------------------------
+  // Writes recorded for open transactions ----------------------------------------------------------------------------
 
   transactionOpened(): void {
     this.#openTransactions++;

@@ -14,7 +14,7 @@ export function sameMessage(stored: Message, other: Message): boolean {
   return equal(asJson(stored), asJson(other));
 }
 
-/** A command is journaled by its sender or by the capability that handles it: its source does not tell it from another. */
+/** Ignores the source of a command: it is journaled by its sender or by the capability that handles it. */
 export function sameSource(stored: Sourced, other: Sourced): boolean {
   return stored.source === other.source || stored.message.kind === "command";
 }

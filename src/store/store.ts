@@ -143,8 +143,8 @@ export interface Store extends AsyncDisposable {
   verify(): Promise<VerifyReport>;
 
   /**
-   * Finds the data of a subject, and removes them if `apply` is true. Resolves when no file of the store has their text.
-   * Replicas load their documents again, as after any gap of the feed.
+   * Finds the data of a subject, and removes them if `apply` is true. Resolves when no file of the store has their
+   * text. Replicas load their documents again, as after any gap of the feed.
    */
   erase(request: EraseRequest): Promise<Erased>;
 

@@ -1,5 +1,5 @@
 /**
- * The board lists every asynchronous handler that runs in this process: entry point, handler, message, start, timeout. SPEC: U60-U64.
+ * The board lists every asynchronous handler that runs in this process: entry point, handler, message, start, timeout. SPEC: U60-U64, U113.
  *
  *     begin -> running -> ended
  *                 └ timeout -> left behind -> ended
@@ -8,7 +8,7 @@
  * last of them and counts all. A synchronous handler never appears, because no query is answered while it runs.
  */
 import type { Host } from "../host/host.ts";
-import { HANDLER_TIMEOUT_MS, LEFT_BEHIND_LISTED_MAX, STUCK_MS_MIN } from "../limits.ts";
+import { HANDLER_TIMEOUT_MS, LEFT_BEHIND_FAULT, LEFT_BEHIND_LISTED_MAX, STUCK_MS_MIN } from "../limits.ts";
 
 export type EntryPoint = "command" | "query" | "event" | "subscriber" | "stream";
 
@@ -73,6 +73,12 @@ export class WorkBoard {
   /** The last ones, in the order of their timeouts. */
   readonly #leftBehind = new Set<WorkEntry>();
   #leftBehindCount = 0;
+  /** How many each handler has left behind. */
+  readonly #leftBy = new Map<string, number>();
+  /** Handlers with so many left behind that something is wrong with them. */
+  readonly #overrun = new Set<string>();
+  /** Told when a handler has left ten behind; again only after it had fewer. */
+  onOverrun: ((entry: WorkEntry, count: number) => void) | undefined;
 
   constructor(host: Host) {
     this.#host = host;
@@ -90,6 +96,7 @@ export class WorkBoard {
     if (!this.#running.delete(entry)) return;
     entry.isLeftBehind = true;
     this.#leftBehindCount++;
+    this.#countLeft(entry, 1);
     this.#leftBehind.add(entry);
     if (this.#leftBehind.size <= LEFT_BEHIND_LISTED_MAX) return;
     const [oldest] = this.#leftBehind;
@@ -103,7 +110,25 @@ export class WorkBoard {
       return;
     }
     this.#leftBehindCount--;
+    this.#countLeft(entry, -1);
     this.#leftBehind.delete(entry);
+  }
+
+  /** Whether some handler has left ten or more behind. */
+  get isOverrun(): boolean {
+    return this.#overrun.size > 0;
+  }
+
+  #countLeft(entry: WorkEntry, change: 1 | -1): void {
+    const { handler } = entry;
+    const count = (this.#leftBy.get(handler) ?? 0) + change;
+    if (count === 0) this.#leftBy.delete(handler);
+    else this.#leftBy.set(handler, count);
+    if (count < LEFT_BEHIND_FAULT) this.#overrun.delete(handler);
+    else if (!this.#overrun.has(handler)) {
+      this.#overrun.add(handler);
+      this.onOverrun?.(entry, count);
+    }
   }
 
   health(): WorkHealth {

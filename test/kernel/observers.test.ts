@@ -101,6 +101,42 @@ describe("state that is rolled back", () => {
     expect(await heard).toEqual({ left: 9 });
   });
 
+  test("[R62] what an observer sends or publishes in other ways because of it is dropped too", async () => {
+    const { kernel, stock, gate } = await shop();
+    const orders = kernel.space.stream<number>("orders");
+    const handled: number[] = [];
+    orders.handle((left) => void handled.push(left));
+    const ends: Promise<unknown>[][] = [];
+    kernel.space.effect(() => {
+      const left = stock.get() ?? 0;
+      if (left >= 10) return;
+      const publication = { topic: "Stock.Low", source: "watch", payload: left };
+      const message = (kind: "command" | "event", type: string) => ({
+        ...{ kind, type, data: left },
+        metadata: { id: `${type} ${left}`, timestamp: 1 },
+      });
+      ends.push([
+        kernel.bus.publishMany([publication]),
+        kernel.bus.publishMessage(message("event", "Stock.Lower"), "watch"),
+        kernel.request(message("command", "Stock.Order")),
+        orders.send(left).outcome,
+      ]);
+    });
+    await kernel.space.settled();
+    stock.set(8);
+    await kernel.space.idle();
+    gate.open();
+    const [published, told, asked, sent] = ends[0] as Promise<unknown>[];
+    for (const end of [published, told, asked]) await expect(end).rejects.toMatchObject({ code: "DROPPED" });
+    expect(await sent).toMatchObject({ kind: "dropped", reason: "origin-failed" });
+    await kernel.space.settled();
+    stock.set(9);
+    await kernel.space.settled();
+    expect(await ends[1]?.[3]).toMatchObject({ kind: "handled" });
+    await Promise.all(ends[1] ?? []);
+    expect(handled).toEqual([9]);
+  });
+
   test("[R58] a request repeated under its id shows observers no second effect", async () => {
     const published: unknown[] = [];
     const seen = new Calls();

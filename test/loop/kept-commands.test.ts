@@ -1,7 +1,7 @@
 /** The loop's part in keeping commands: who is told what, while the journal takes its time, refuses, or delivers when nobody waits any more. */
 import { describe, expect, test } from "#test";
 import { COMMANDS_KEPT_MAX, KEPT_ASKED_MAX, KEPT_LOOK_MS } from "../../src/limits.ts";
-import type { CommandJournal, KeptBefore } from "../../src/loop/command-journal.ts";
+import type { CommandJournal, DeliverCommand, KeptBefore } from "../../src/loop/command-journal.ts";
 import { capability } from "../../src/loop/define-capability.ts";
 import { timerCapability } from "../../src/loop/timer.ts";
 import type { Message } from "../../src/message/envelope.ts";
@@ -16,7 +16,7 @@ class JournalByHand implements CommandJournal {
   readonly lookedFor: string[] = [];
   isBroken = false;
   readonly asked: { message: Message; answer: PromiseWithResolvers<KeptBefore | undefined> }[] = [];
-  #deliver: ((message: Message, deaths: number) => Promise<void>) | undefined;
+  #deliver: DeliverCommand | undefined;
 
   keep(message: Message): Promise<KeptBefore | undefined> {
     const answer = Promise.withResolvers<KeptBefore | undefined>();
@@ -30,13 +30,14 @@ class JournalByHand implements CommandJournal {
     return this.rows.get(id);
   }
 
-  take(_type: string, _capability: string, deliver: (message: Message, deaths: number) => Promise<void>): void {
+  take(_type: string, _capability: string, deliver: DeliverCommand): void {
     this.#deliver = deliver;
   }
 
   /** Delivers; resolves with why it has failed, or with nothing. */
   async deliver(message: Message, deaths = 0): Promise<unknown> {
-    return this.#deliver?.(message, deaths).catch((thrown: unknown) => thrown);
+    const failing = (error: string) => ({ id: 1, lease: 1, attempt: 1, outcome: { kind: "failed" as const, error } });
+    return this.#deliver?.(message, { deaths, attempt: 1, failing }).catch((thrown: unknown) => thrown);
   }
 }
 

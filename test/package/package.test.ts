@@ -73,7 +73,9 @@ describe("the packed package", () => {
     expect(tooNew).toEqual([]);
   });
 
-  test.each(["index.js", "testing.js"])("[K150] %s and all that it imports know no Node", (entry) => {
+  test.each([
+    ...["index.js", "testing.js", "signals.js", "worker.js", "bus/index.js", "loop/index.js", "message/index.js"],
+  ])("[K150] %s and all that it imports know no Node", (entry) => {
     const met = new Set<string>();
     const visit = (file: string): void => {
       if (met.has(file)) return;

@@ -177,7 +177,7 @@ describe("what does not converge is bounded", () => {
     expect(host.monotonic()).toBe(0);
   });
 
-  test("[I6] [I4] a send whose handler reads a value in a circle is handled with what that is, and idle is reached", async () => {
+  test("[I6] [I32] a send whose handler reads a value in a circle is handled with what that is, and idle is reached", async () => {
     const { space, scheduler, host, quiet, a } = await chase();
     a.sink(() => undefined);
     await space.idle();

@@ -87,7 +87,7 @@ describe("lineage of what handlers launch", () => {
     }
   });
 
-  test("[I10] what a failed handling sent is dropped also if its handler threw, whoever is answered first", async () => {
+  test("[I39] what a failed handling sent is dropped also if its handler threw, whoever is answered first", async () => {
     for (const answers of ["the origin", "the reads"] as const) {
       const { space, line, quiet } = await setup();
       const [parent, child] = [space.stream<number>("parent"), space.stream<number>("child")];
@@ -178,7 +178,7 @@ describe("lineage of what handlers launch", () => {
     expect(done.get()).toBeUndefined();
   });
 
-  test("[I10] in the same space it is handled before its origin has an answer, and the store checks the origin", async () => {
+  test("[I38] in the same space it is handled before its origin has an answer, and the store checks the origin", async () => {
     const { space, line, quiet } = await setup();
     const [parent, child] = [space.stream<number>("parent"), space.stream<number>("child")];
     const seen = new Calls<number>();
@@ -218,7 +218,7 @@ describe("lineage of what handlers launch", () => {
     expect(seen.take().filter((line) => line === "c 2")).toEqual(["c 2"]);
   });
 
-  test("[I10] into another space it waits until the origin is confirmed, and is dropped if that fails", async () => {
+  test("[I38] into another space it waits until the origin is confirmed, and is dropped if that fails", async () => {
     const { space, there, line, quiet } = await twoSpaces();
     const [from, to] = [space.stream<number>("from"), there.stream<number>("to")];
     const seen = new Calls<number>();
@@ -304,7 +304,7 @@ describe("lineage of what handlers launch", () => {
     expect([runs, done.get()]).toEqual([2, [2, 9]]);
   });
 
-  test("[I10] other work is told: started with the commit, confirmed, or cancelled with the attempt", async () => {
+  test("[I40] other work is told: started with the commit, confirmed, or cancelled with the attempt", async () => {
     const { space, host, line } = await setup();
     const stream = space.stream<string>("stream");
     const told: Told[] = [];
@@ -338,7 +338,7 @@ describe("lineage of what handlers launch", () => {
     expect(told.steps).toEqual(["started", "confirmed"]);
   });
 
-  test("[I10] events that a handler publishes are in its commit, once", async () => {
+  test("[I41] events that a handler publishes are in its commit, once", async () => {
     const { space, host, disk, line } = await setup();
     const stream = space.stream<number>("stream");
     stream.handle((value, { emit, id = "" }) => {
@@ -354,7 +354,7 @@ describe("lineage of what handlers launch", () => {
     expect(rows[0]).toMatchObject({ topic: "order.placed", message: { data: { value: 7, eventId: sent.id } } });
   });
 
-  test("[I10] writes to another space are durable there before the handling commits here", async () => {
+  test("[I42] writes to another space are durable there before the handling commits here", async () => {
     const { space, there, line, thereLine, quiet } = await twoSpaces();
     const [here, far] = [space.cell<number>("here"), there.cell<number>("far")];
     const stream = space.stream<number>("stream");

@@ -10,7 +10,7 @@ import { Calls, setup } from "./scheduler-setup.ts";
 const STALE = rejected("stale", "read-moved", "somebody was faster");
 
 describe("order and consistency of sends", () => {
-  test("[I4] a handler reads a computed value whose input was just written: it sees the new value", async () => {
+  test("[I30] a handler reads a computed value whose input was just written: it sees the new value", async () => {
     const { space } = await setup();
     const typed = space.cell<number>("typed");
     const total = space.computed("total", () => (typed.get() ?? 0) * 10);
@@ -28,7 +28,7 @@ describe("order and consistency of sends", () => {
     expect(total.node.live).toBe(false);
   });
 
-  test("[I4] what was declared is up to date before the handler is called, and what the handler does not read is not run for it", async () => {
+  test("[I30] [I35] what was declared is up to date before the handler is called, and what the handler does not read is not run for it", async () => {
     const { space } = await setup();
     const [p, q] = [space.cell<number>("p"), space.cell<number>("q")];
     const ofP = space.computed("of p", () => (p.get() ?? 0) + 1);
@@ -66,7 +66,7 @@ describe("order and consistency of sends", () => {
     scheduler.checkInvariants();
   });
 
-  test("[I4] what a closed gate holds back parks the send and all behind it; when it opens they go in order", async () => {
+  test("[I31] what a closed gate holds back parks the send and all behind it; when it opens they go in order", async () => {
     const { space, host, quiet } = await setup();
     const a = space.cell<number>("a");
     a.set(1);
@@ -268,7 +268,7 @@ describe("order and consistency of sends", () => {
     expect(log.get()).toEqual(["call 2", "far is 5"]);
   });
 
-  test("[I4] a load that fails ends the send once, with the error; the handler is not called and the next send is", async () => {
+  test("[I34] a load that fails ends the send once, with the error; the handler is not called and the next send is", async () => {
     const { space, open, quiet } = await setup();
     space.cell<number>("far").set(5);
     await space.settled();
@@ -312,7 +312,7 @@ describe("order and consistency of sends", () => {
     expect(seen.take()).toEqual(["here"]);
   });
 
-  test("[I4] a preflight that throws ends its send with the error, reported; the next goes on", async () => {
+  test("[I34] a preflight that throws ends its send with the error, reported; the next goes on", async () => {
     const { space, scheduler, quiet } = await setup();
     const reported = new Calls();
     scheduler.onError(reported.note);
@@ -351,7 +351,7 @@ describe("order and consistency of sends", () => {
     expect(seen.take()).toEqual(["fails", "works"]);
   });
 
-  test("[I4] sends that nothing handles stand aside, in order, for as long as it takes; others and idle do not wait for them", async () => {
+  test("[I33] sends that nothing handles stand aside, in order, for as long as it takes; others and idle do not wait for them", async () => {
     const { space, scheduler } = await setup();
     const [a, b] = [space.stream<number>("a"), space.stream<number>("b")];
     const seen = new Calls<string>();
@@ -391,7 +391,7 @@ describe("order and consistency of sends", () => {
     expect(await sent.outcome).toMatchObject({ kind: "dropped", reason: "closed", message: "its piece has stopped" });
   });
 
-  test("[I4] as many may stand aside as the bound says; more are refused, and a closed space drops them all", async () => {
+  test("[I33] as many may stand aside as the bound says; more are refused, and a closed space drops them all", async () => {
     const { space } = await setup();
     const [lost, found] = [space.stream<number>("lost"), space.stream<number>("found")];
     const seen = new Calls<number>();
@@ -509,7 +509,7 @@ describe("order and consistency of sends", () => {
     expect(seen.take()).toEqual([2, 10]);
   });
 
-  test("[I4] sending from inside a computation is refused, with what to do instead", async () => {
+  test("[I37] sending from inside a computation is refused, with what to do instead", async () => {
     const { space } = await setup();
     const stream = space.stream<number>("stream");
     const wrong = space.computed("wrong", () => stream.send(1).id);
@@ -519,7 +519,7 @@ describe("order and consistency of sends", () => {
     expect(space.scheduler.getQueues().every(({ waiting }) => waiting === 0)).toBe(true);
   });
 
-  test("[I4] a second handler is refused by an error that names both; removed, the first makes room", async () => {
+  test("[I37] a second handler is refused by an error that names both; removed, the first makes room", async () => {
     const { space } = await setup();
     const stream = space.stream<number>("stream");
     const remove = stream.handle(function first() {});
@@ -780,7 +780,7 @@ describe("order and consistency of sends", () => {
     expect(origins).toEqual([]);
   });
 
-  test("[I4] what is over the bound is refused where the sender sees it", async () => {
+  test("[I36] what is over the bound is refused where the sender sees it", async () => {
     const { space, quiet } = await setup();
     const stream = space.stream<number>("stream");
     stream.handle(() => {}, { presync: () => new Promise(() => {}) });
@@ -840,7 +840,7 @@ describe("order and consistency of sends", () => {
     expect(await stream.send(2).outcome).toMatchObject({ kind: "dropped", reason: "closed" });
   });
 
-  test("[I4] a send whose closure is up to date touches no index and visits no reader", async () => {
+  test("[I35] a send whose closure is up to date touches no index and visits no reader", async () => {
     const { space, scheduler } = await setup();
     const a = space.cell<number>("a");
     const sum = space.computed("sum", () => (a.get() ?? 0) + 1);

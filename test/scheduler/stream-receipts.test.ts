@@ -69,7 +69,7 @@ describe("receipts", () => {
     expect(space.cell("done").get()).toEqual([results[0]]);
   });
 
-  test("[I11] a handler that throws because it was done before gets the result, in this process and in another", async () => {
+  test("[I44] a handler that throws because it was done before gets the result, in this process and in another", async () => {
     const { space, open, host } = await setup();
     const sold = (shop: typeof space) => {
       const left = shop.cell<number>("left");
@@ -238,7 +238,7 @@ describe("receipts", () => {
     expect(done.get()).toEqual([1]);
   });
 
-  test("[I11] what keeps conflicting is given up after the window, and the outcome says so", async () => {
+  test("[I43] what keeps conflicting is given up after the window, and the outcome says so", async () => {
     const { space, line, host } = await setup();
     const stream = space.stream<number>("stream");
     let calls = 0;
@@ -255,7 +255,7 @@ describe("receipts", () => {
     expect(calls).toBeLessThan(2_000);
   });
 
-  test("[I11] a permanent rejection is never tried again", async () => {
+  test("[I43] a permanent rejection is never tried again", async () => {
     const { space, line, host } = await setup();
     const stream = space.stream<number>("stream");
     let calls = 0;
@@ -303,7 +303,7 @@ describe("receipts", () => {
     expect(tea.get()).toBe(0);
   });
 
-  test("[I11] ids: each send has its own; a caller's id counts for his session and this stream", async () => {
+  test("[I45] ids: each send has its own; a caller's id counts for his session and this stream", async () => {
     const { space } = await setup();
     const [a, b] = [space.stream<number>("a"), space.stream<number>("b")];
     const ids = [
@@ -334,7 +334,7 @@ describe("receipts", () => {
     expect(done.get()).toEqual([1]);
   });
 
-  test("[I11] ids that a handler mints follow from the event: a retry makes the same documents, not others", async () => {
+  test("[I45] ids that a handler mints follow from the event: a retry makes the same documents, not others", async () => {
     const { space, line, host } = await setup();
     const stream = space.stream<number>("stream");
     const minted = new Calls<readonly string[]>();

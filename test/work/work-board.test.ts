@@ -57,6 +57,23 @@ describe("the work board", () => {
     expect([board.health(), board.list(10)]).toEqual([NONE, []]);
   });
 
+  test("[U113] ten handlers of one actor that are left behind are told once, until there were fewer", () => {
+    const board = new WorkBoard(simulatedHost(1));
+    const told: string[] = [];
+    board.onOverrun = ({ handler }, count) => void told.push(`${handler} ${count}`);
+    const other = board.begin({ ...facts(50), handler: "other" }, "o", "Shop.Order");
+    board.leaveBehind(other);
+    const entries = Array.from({ length: 12 }, (_, n) => board.begin(facts(50), `m${n}`, "Shop.Order"));
+    for (const entry of entries.slice(0, 9)) board.leaveBehind(entry);
+    expect([told, board.isOverrun]).toEqual([[], false]);
+    for (const entry of entries.slice(9)) board.leaveBehind(entry);
+    expect([told, board.isOverrun]).toEqual([["shop 10"], true]);
+    for (const entry of entries.slice(0, 3)) board.end(entry);
+    expect([told, board.isOverrun]).toEqual([["shop 10"], false]);
+    board.leaveBehind(board.begin(facts(50), "again", "Shop.Order"));
+    expect([told, board.isOverrun]).toEqual([["shop 10", "shop 10"], true]);
+  });
+
   test("[K100] the list is in the order of the calls, and limited", async () => {
     const host = simulatedHost(1);
     const board = new WorkBoard(host);

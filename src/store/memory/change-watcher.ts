@@ -7,7 +7,7 @@
 import { guarded } from "../../host/hook.ts";
 import type { Host } from "../../host/host.ts";
 import type { StoreChange } from "../store.ts";
-import type { Watcher } from "./memory-disk.ts";
+import type { Watcher } from "./document-disk.ts";
 
 export class ChangeWatcher implements Watcher {
   readonly #host: Host;

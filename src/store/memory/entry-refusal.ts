@@ -4,8 +4,8 @@
 import { outlivedEntry } from "../commit-rules.ts";
 import type { JournalEntry } from "../journal.ts";
 import { type Rejection, rejected } from "../rejection.ts";
+import type { DocumentDisk } from "./document-disk.ts";
 import { jsonBytes } from "./json-copy.ts";
-import type { MemoryDisk } from "./memory-disk.ts";
 
 export function findTooLarge({ message }: JournalEntry, payloadBytesMax: number): Rejection | undefined {
   const { id, timestamp, correlation, causation, ...further } = message.metadata;
@@ -15,10 +15,9 @@ export function findTooLarge({ message }: JournalEntry, payloadBytesMax: number)
   return rejected("refused", "too-large", `${what}; at most ${payloadBytesMax} fit in a journal row`);
 }
 
-export function findRefusal(
-  entries: readonly JournalEntry[],
-  { journal, horizonMs, payloadBytesMax }: Pick<MemoryDisk, "journal" | "horizonMs" | "payloadBytesMax">,
-): Rejection | undefined {
+export function findRefusal(entries: readonly JournalEntry[], disk: DocumentDisk): Rejection | undefined {
+  const { horizonMs, payloadBytesMax } = disk;
+  const { journal } = disk.tables;
   for (const entry of entries) {
     const tooLarge = findTooLarge(entry, payloadBytesMax);
     if (tooLarge !== undefined) return tooLarge;

@@ -5,8 +5,8 @@ import type { JsonObject } from "../../message/json.ts";
 import type { DocumentRef } from "../document.ts";
 import { digestOf, type Erased, type EraseRequest, mentions, tombstoneOf } from "../erase.ts";
 import { invocationOf, isReceiptName } from "../receipt-name.ts";
+import type { DocumentDisk } from "./document-disk.ts";
 import { type JournalRecord, messageOf } from "./journal-record.ts";
-import type { MemoryDisk } from "./memory-disk.ts";
 import type { SpaceTable } from "./space-table.ts";
 
 const ERASED = "erased";
@@ -20,7 +20,7 @@ interface FoundRows {
   readonly unsettled: number;
 }
 
-export function eraseFrom(disk: MemoryDisk, request: EraseRequest): Erased {
+export function eraseFrom(disk: DocumentDisk, request: EraseRequest): Erased {
   const { subject, apply } = request;
   const found = findRows(disk, request);
   const left: string[] = [];
@@ -32,17 +32,17 @@ export function eraseFrom(disk: MemoryDisk, request: EraseRequest): Erased {
     if (apply) space.erase(inSpace.named, inSpace.receipts);
   }
   if (apply) for (const record of [...found.rows, ...(found.asking ? [found.asking] : [])]) eraseRow(record);
-  const due = disk.due
+  const due = disk.tables.due
     .due(Number.MAX_SAFE_INTEGER, Number.MAX_SAFE_INTEGER)
     .filter(({ key, data }) => mentions(key, subject) || mentions(JSON.stringify(data), subject)).length;
   return { documents, rows: found.rows.length, receipts, left: { unsettled: found.unsettled, due, documents: left } };
 }
 
-function findRows(disk: MemoryDisk, { subject, askedBy }: EraseRequest): FoundRows {
+function findRows(disk: DocumentDisk, { subject, askedBy }: EraseRequest): FoundRows {
   const rows: JournalRecord[] = [];
   const messages = new Set<string>();
   let [asking, unsettled]: [JournalRecord | undefined, number] = [undefined, 0];
-  for (const record of disk.journal.records()) {
+  for (const record of disk.tables.journal.records()) {
     const { causation, correlation = "", state, messageId } = record;
     const { data, metadata } = messageOf(record);
     const texts = [JSON.stringify(data), JSON.stringify(furtherOf(metadata)), correlation];

@@ -394,7 +394,7 @@ function removedOf({ awaits: _, ...delivery }: Delivery): Delivery {
   return { ...delivery, status: "removing" };
 }
 
-/** The content is the message, topic and source, without the initial state. */
+/** The content is the message, the topic and, except for commands, the source, without the initial state. */
 function sameContent(a: Omit<JournalEntry, "as">, b: JournalEntry): boolean {
   if (a.topic !== b.topic || !sameSource(a, b)) return false;
   const erased = digestOf(a.message.data);

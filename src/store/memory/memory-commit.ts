@@ -18,12 +18,12 @@ import type { Settlement } from "../journal.ts";
 import { PatchError } from "../patch.ts";
 import { StoreError } from "../store.ts";
 import { CommitRecord } from "./commit-record.ts";
+import type { DocumentDisk } from "./document-disk.ts";
 import { findRefusal } from "./entry-refusal.ts";
-import type { MemoryDisk } from "./memory-disk.ts";
 import { type PreparedPatch, type SizedPatch, type SpaceTable, sizedPatches } from "./space-table.ts";
 
 export function commitTo(
-  disk: MemoryDisk,
+  disk: DocumentDisk,
   request: CommitRequest,
   host: Host,
   work: { bytesWritten: number },
@@ -40,9 +40,9 @@ export function commitTo(
   const record = new CommitRecord(request);
   disk.spaces.set(request.space, space);
   space.apply(request, prepared, record);
-  if (request.entries.length > 0) record.journalIds = disk.journal.append(request.entries, host.now());
-  for (const settlement of request.settlements) disk.journal.settle(settlement, host.now());
-  for (const change of request.due) disk.due.change(change);
+  if (request.entries.length > 0) record.journalIds = disk.tables.journal.append(request.entries, host.now());
+  for (const settlement of request.settlements) disk.tables.journal.settle(settlement, host.now());
+  for (const change of request.due) disk.tables.due.change(change);
   disk.remember(record);
   const { sequence, journalIds } = record;
   return {
@@ -57,11 +57,11 @@ const NO_IDS: readonly number[] = Object.freeze([]);
 
 /** The facts for one commit; a class because every commit creates one. */
 class MemoryFacts implements CommitFacts {
-  readonly #disk: MemoryDisk;
+  readonly #disk: DocumentDisk;
   readonly #space: SpaceTable;
   readonly #patches: readonly SizedPatch[];
 
-  constructor(disk: MemoryDisk, space: SpaceTable, patches: readonly SizedPatch[]) {
+  constructor(disk: DocumentDisk, space: SpaceTable, patches: readonly SizedPatch[]) {
     this.#disk = disk;
     this.#space = space;
     this.#patches = patches;
@@ -72,7 +72,7 @@ class MemoryFacts implements CommitFacts {
   }
 
   get consumersVersion(): number {
-    return this.#disk.consumers.version;
+    return this.#disk.hasJournal ? this.#disk.tables.consumers.version : 0;
   }
 
   commitOf(identity: CommitIdentity): StoredCommit | undefined {
@@ -104,11 +104,11 @@ class MemoryFacts implements CommitFacts {
   }
 
   hasDueRow(kind: string, key: string, was?: Json): boolean {
-    return this.#disk.due.has(kind, key, was);
+    return this.#disk.tables.due.has(kind, key, was);
   }
 
   lostClaim(settlements: readonly Settlement[]): Settlement | undefined {
-    return settlements.find((settlement) => !this.#disk.journal.holdsClaim(settlement));
+    return settlements.find((settlement) => !this.#disk.tables.journal.holdsClaim(settlement));
   }
 }
 

@@ -67,8 +67,8 @@ import {
   type StoreStats,
 } from "../store.ts";
 import { ChangeWatcher } from "./change-watcher.ts";
+import type { DocumentDisk } from "./document-disk.ts";
 import { findRefusal, findTooLarge } from "./entry-refusal.ts";
-import { eraseFrom } from "./erase-memory.ts";
 import { jsonBytes } from "./json-copy.ts";
 import { commitTo } from "./memory-commit.ts";
 import { MemoryDisk } from "./memory-disk.ts";
@@ -84,18 +84,19 @@ export function memoryStore({ host = systemHost(), disk = new MemoryDisk() }: Me
   return new MemoryStore(host, disk);
 }
 
-class MemoryStore implements Store {
+/** A store on a disk in memory. A disk without a journal refuses events, timers and consumers. */
+export class MemoryStore implements Store {
   readonly backend = "memory";
   readonly trouble = undefined;
   readonly #host: Host;
-  readonly #disk: MemoryDisk;
+  readonly #disk: DocumentDisk;
   readonly #watchers = new Set<ChangeWatcher>();
   #closed = false;
   /** Writes requested from this store object. */
   #jobs = 0;
   readonly #work = { bytesWritten: 0 };
 
-  constructor(host: Host, disk: MemoryDisk) {
+  constructor(host: Host, disk: DocumentDisk) {
     this.#host = host;
     this.#disk = disk;
   }
@@ -126,12 +127,14 @@ class MemoryStore implements Store {
   #commit(request: CommitRequest): CommitOutcome {
     this.#requireOpen();
     checkCommit(request);
+    const journal = request.entries.length > 0 || request.settlements.length > 0 || request.due.length > 0;
+    // Throws before anything is written.
+    if (journal) void this.#disk.tables;
     const outcome = commitTo(this.#disk, request, this.#host, this.#work);
     this.#jobs++;
     if (outcome.kind !== "committed" || outcome.replayed) return outcome;
     this.#countPayload(request.entries);
     const movesSpace = request.patches.length > 0 || request.labels.length > 0;
-    const journal = request.entries.length > 0 || request.settlements.length > 0 || request.due.length > 0;
     if (movesSpace || journal) this.#disk.announce(movesSpace ? request.space : undefined, journal);
     return outcome;
   }
@@ -181,7 +184,7 @@ class MemoryStore implements Store {
   }
 
   #append(entries: readonly JournalEntry[]): AppendOutcome {
-    const { journal } = this.#disk;
+    const { journal } = this.#disk.tables;
     const before = journal.size;
     const ids = journal.append(entries, this.#host.now());
     const isRepeated = journal.size - before < entries.length;
@@ -194,21 +197,21 @@ class MemoryStore implements Store {
     this.#requireOpen();
     checkTime("a lease's duration", durationMs);
     this.#jobs++;
-    return this.#disk.leases.open(this.#host.now(), durationMs, running);
+    return this.#disk.tables.leases.open(this.#host.now(), durationMs, running);
   }
 
   async renewLease(lease: number, durationMs: number): Promise<boolean> {
     this.#requireOpen();
     checkTime("a lease's duration", durationMs);
     this.#jobs++;
-    return this.#disk.leases.renew(lease, this.#host.now(), durationMs);
+    return this.#disk.tables.leases.renew(lease, this.#host.now(), durationMs);
   }
 
   async closeLease(lease: number): Promise<number> {
     this.#requireOpen();
     this.#jobs++;
-    this.#disk.leases.end(lease);
-    const abandoned = this.#disk.journal.abandonHeldBy(lease);
+    this.#disk.tables.leases.end(lease);
+    const abandoned = this.#disk.tables.journal.abandonHeldBy(lease);
     if (abandoned > 0) this.#announceJournal();
     return abandoned;
   }
@@ -217,7 +220,7 @@ class MemoryStore implements Store {
     this.#requireOpen();
     checkCount("a limit", request.limit);
     this.#jobs++;
-    return this.#disk.journal.claim(request, this.#host.now());
+    return this.#disk.tables.journal.claim(request, this.#host.now());
   }
 
   async settle(settlements: readonly Settlement[]): Promise<readonly SettleResult[]> {
@@ -227,7 +230,7 @@ class MemoryStore implements Store {
     const nowMs = this.#host.now();
     const results = settlements.map((settlement): SettleResult => {
       if (this.#isOutdated(settlement)) return "consumers-moved";
-      return this.#disk.journal.settle(settlement, nowMs) ? "settled" : "lease-lost";
+      return this.#disk.tables.journal.settle(settlement, nowMs) ? "settled" : "lease-lost";
     });
     this.#announceJournal();
     return results;
@@ -235,7 +238,7 @@ class MemoryStore implements Store {
 
   /** Whether a settlement with a held claim was decided by another version of the consumer table. */
   #isOutdated(settlement: Settlement): boolean {
-    const { consumers, journal } = this.#disk;
+    const { consumers, journal } = this.#disk.tables;
     if (settlement.consumers === undefined || settlement.consumers === consumers.version) return false;
     return journal.holdsClaim(settlement);
   }
@@ -244,8 +247,8 @@ class MemoryStore implements Store {
     this.#requireOpen();
     this.#jobs++;
     const nowMs = this.#host.now();
-    this.#disk.leases.endExpired(nowMs);
-    const recovered = this.#disk.journal.recover(nowMs);
+    this.#disk.tables.leases.endExpired(nowMs);
+    const recovered = this.#disk.tables.journal.recover(nowMs);
     if (recovered > 0) this.#announceJournal();
     return recovered;
   }
@@ -253,7 +256,7 @@ class MemoryStore implements Store {
   async requeue(ids: readonly number[], onlyFor?: RequeueTarget): Promise<readonly number[]> {
     this.#requireOpen();
     this.#jobs++;
-    const requeued = this.#disk.journal.requeue(ids, onlyFor);
+    const requeued = this.#disk.tables.journal.requeue(ids, onlyFor);
     if (requeued.length > 0) this.#announceJournal();
     return requeued;
   }
@@ -262,7 +265,7 @@ class MemoryStore implements Store {
     this.#requireOpen();
     checkEnding(conclusion.ending);
     this.#jobs++;
-    const concluded = this.#disk.journal.conclude(
+    const concluded = this.#disk.tables.journal.conclude(
       ids,
       { ...conclusion, ending: { ...conclusion.ending } },
       this.#host.now(),
@@ -275,7 +278,7 @@ class MemoryStore implements Store {
     this.#requireOpen();
     checkTime("the time", nowMs);
     this.#jobs++;
-    const result = this.#disk.journal.releaseRetries(nowMs);
+    const result = this.#disk.tables.journal.releaseRetries(nowMs);
     if (result.released > 0) this.#announceJournal();
     return result;
   }
@@ -283,24 +286,24 @@ class MemoryStore implements Store {
   async query(query: JournalQuery): Promise<readonly JournalRow[]> {
     this.#requireOpen();
     checkCount("a limit", query.limit);
-    return this.#disk.journal.query(query);
+    return this.#disk.tables.journal.query(query);
   }
 
   async lastId(): Promise<number> {
     this.#requireOpen();
-    return this.#disk.journal.lastId;
+    return this.#disk.tables.journal.lastId;
   }
 
   async count(): Promise<Readonly<Record<JournalStatus, number>>> {
     this.#requireOpen();
-    return this.#disk.journal.count();
+    return this.#disk.tables.journal.count();
   }
 
   async retain(retention: Retention): Promise<number> {
     this.#requireOpen();
     checkCount("a limit", retention.limit);
     this.#jobs++;
-    return this.#disk.journal.retain(retention);
+    return this.#disk.tables.journal.retain(retention);
   }
 
   async forgetReceipts(request: ForgetRequest): Promise<Forgotten> {
@@ -320,7 +323,7 @@ class MemoryStore implements Store {
   async erase(request: EraseRequest): Promise<Erased> {
     this.#requireOpen();
     checkErase(request);
-    const erased = eraseFrom(this.#disk, request);
+    const erased = this.#disk.erase(request);
     if (!request.apply) return erased;
     this.#jobs++;
     for (const name of this.#disk.spaces.keys()) this.#disk.announce(name, true);
@@ -329,21 +332,22 @@ class MemoryStore implements Store {
 
   async verify(): Promise<VerifyReport> {
     this.#requireOpen();
-    const problems = this.#disk.journal.problems();
+    const journal = this.#disk.hasJournal ? this.#disk.tables.journal : undefined;
+    const problems = journal?.problems() ?? [];
     let documents = 0;
     for (const [name, space] of this.#disk.spaces) {
       documents += space.documentCount;
       for (const problem of space.problems()) problems.push(`space ${name}: ${problem}`);
     }
     const ok = problems.length === 0;
-    return { ok, rows: this.#disk.journal.size, unsigned: 0, documents, problems: problems.slice(0, 100) };
+    return { ok, rows: journal?.size ?? 0, unsigned: 0, documents, problems: problems.slice(0, 100) };
   }
 
   async declareConsumers(declaration: ConsumerDeclaration): Promise<ConsumerTable> {
     this.#requireOpen();
     checkConsumers(declaration.consumers);
     this.#jobs++;
-    this.#disk.consumers.declare(declaration, this.#host.now());
+    this.#disk.tables.consumers.declare(declaration, this.#host.now());
     return this.#consumers();
   }
 
@@ -353,7 +357,7 @@ class MemoryStore implements Store {
   }
 
   #consumers(): ConsumerTable {
-    const { consumers, journal } = this.#disk;
+    const { consumers, journal } = this.#disk.tables;
     const list = consumers.list((key) => journal.waiting(key), this.#host.now());
     return { version: consumers.version, consumers: list };
   }
@@ -362,7 +366,7 @@ class MemoryStore implements Store {
     this.#requireOpen();
     checkCount("a limit", limit);
     this.#jobs++;
-    const { consumers, journal } = this.#disk;
+    const { consumers, journal } = this.#disk.tables;
     const key = consumerKey(consumer);
     if (!consumers.has(key)) return "unknown";
     if (consumers.leasesOf(consumer, this.#host.now()).some((lease) => lease !== exceptLease)) return "running";
@@ -376,7 +380,7 @@ class MemoryStore implements Store {
     this.#requireOpen();
     checkDueChanges(changes);
     this.#jobs++;
-    const results = changeInOrder(changes, (change) => this.#disk.due.change(change));
+    const results = changeInOrder(changes, (change) => this.#disk.tables.due.change(change));
     this.#announceJournal();
     return results;
   }
@@ -385,17 +389,17 @@ class MemoryStore implements Store {
     this.#requireOpen();
     checkTime("the time", nowMs);
     checkCount("a limit", limit);
-    return this.#disk.due.due(nowMs, limit, kind);
+    return this.#disk.tables.due.due(nowMs, limit, kind);
   }
 
   async dueRow(kind: string, key: string): Promise<DueRow | undefined> {
     this.#requireOpen();
-    return this.#disk.due.row(kind, key);
+    return this.#disk.tables.due.row(kind, key);
   }
 
   async earliestDue(kind?: string): Promise<number | undefined> {
     this.#requireOpen();
-    return this.#disk.due.earliest(kind);
+    return this.#disk.tables.due.earliest(kind);
   }
 
   stats(): StoreStats {

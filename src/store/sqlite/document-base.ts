@@ -1,4 +1,6 @@
-/** Writes a whole value as the base of a document: into the document's row, or as a snapshot in parts if it is large. */
+/**
+ * Writes a whole value as the base of a document: into the document's row, or as a snapshot in parts if it is large.
+ */
 import { SNAPSHOT_SLICE_BYTES } from "../../limits.ts";
 import type { Json } from "../../message/json.ts";
 import { ROW_BASE_BYTES_MAX } from "./change-block.ts";

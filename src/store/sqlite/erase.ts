@@ -28,7 +28,10 @@ export function eraseSubject(connection: Connection, request: EraseRequest): Era
   return erased;
 }
 
-/** Removes pages that held erased text, from the file and its log. The copy in between is a file: the store may be large. */
+/**
+ * Removes pages that held erased text, from the file and its log. The copy in between is a file: the store may be
+ * large.
+ */
 export const REBUILD = [
   `PRAGMA busy_timeout = ${ERASE_READERS_MS}`,
   "PRAGMA temp_store = 1",

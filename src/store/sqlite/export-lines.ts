@@ -1,9 +1,9 @@
 /**
- * A store as JSON lines: a header, then spaces, documents, gaps and rows of the journal, consumers and due rows, then a line with their counts.
- * Import reads them again (`import-lines.ts`). SPEC: S140-S142.
+ * A store as JSON lines: a header, then spaces, documents, gaps and rows of the journal, consumers and due rows, then a
+ * line with their counts. Import reads them again (`import-lines.ts`). SPEC: S140-S142.
  *
- * Left out are rows that a new store makes anew: sessions, leases, bases of persisted nodes, and the feed of changes. A row that a process holds is
- * exported as pending.
+ * Left out are rows that a new store makes anew: sessions, leases, bases of persisted nodes, and the feed of changes. A
+ * row that a process holds is exported as pending.
  */
 import type { Host } from "../../host/host.ts";
 import type { Json, JsonObject } from "../../message/json.ts";
@@ -62,7 +62,10 @@ export const DELIVERY_KEYS: Readonly<Record<string, string>> = {
   next_attempt_at: "nextAttemptAt",
   awaits: "awaits",
 };
-/** Columns with JSON text. A text that a hand wrote and that is no JSON of ours is exported as text, under the second key. */
+/**
+ * Columns with JSON text. A text that a hand wrote and that is no JSON of ours is exported as text, under the second
+ * key.
+ */
 export const TEXT_KEYS = [
   ["payload", "payloadText"],
   ["metadata", "metadataText"],
@@ -167,7 +170,7 @@ class ExportLines {
 
   #row(row: Row): JsonObject {
     const line: Record<string, Json> = keyed(row, ROW_KEYS);
-    // The lease of its holder means nothing in another store.
+    // The lease of its holder is invalid in another store.
     if (row["status"] === "processing") line["status"] = "pending";
     const deliveries = this.#connection
       .cached(`SELECT ${Object.keys(DELIVERY_KEYS).join()} FROM delivery WHERE event = ? ORDER BY subscriber`)

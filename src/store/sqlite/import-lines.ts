@@ -27,7 +27,7 @@ import {
 } from "./export-lines.ts";
 import { PARKED_S } from "./journal-entry.ts";
 
-/** A line that cannot be imported, or a store that cannot take one. The message says what to do. */
+/** A line that cannot be imported, or a store that cannot take one. The message has the remedy. */
 export class ImportError extends MillraceError<"STORE_IMPORT"> {
   override readonly name = "ImportError";
 

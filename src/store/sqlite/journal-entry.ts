@@ -135,7 +135,7 @@ export function toMs(seconds: unknown): number {
   return Math.round(Number(seconds) * 1_000);
 }
 
-/** Whether a row contains the message of an entry, with the same topic and source. */
+/** Whether a row contains the message of an entry, with the same topic and, except for commands, the same source. */
 export function holdsSameContent(row: Row, entry: EncodedEntry): boolean {
   if (row["topic"] !== entry.topic) return false;
   const { message: stored } = readMessage(row);

@@ -12,7 +12,9 @@ import { DOCUMENT_VIEW } from "./document-view.ts";
 /** "Mill" in ASCII: marks our files. */
 export const APPLICATION_ID = 0x4d696c6c;
 
-/** Raise it with every change of `SCHEMA` that an older build cannot read or write. Files of version 0.1 have 1 to 9. */
+/**
+ * Raise it with every change of `SCHEMA` that an older build cannot read or write. Files of version 0.1 have 1 to 9.
+ */
 export const SCHEMA_VERSION = 16;
 
 export const SCHEMA = `

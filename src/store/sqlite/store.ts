@@ -132,7 +132,7 @@ export class SqliteStore implements Store {
     this.#upkeep = new Upkeep(this.#tables, options.tuning, connection.work);
   }
 
-  // Documents ----------------------------------------------------------------------------------------------------------
+  // Documents --------------------------------------------------------------------------------------------------------
 
   async load(space: string, refs: readonly DocumentRef[]): Promise<LoadResult> {
     checkName("a space's name", space);
@@ -189,7 +189,7 @@ export class SqliteStore implements Store {
     return found;
   }
 
-  // Journal ------------------------------------------------------------------------------------------------------------
+  // Journal ----------------------------------------------------------------------------------------------------------
 
   append(entries: readonly JournalEntry[], leaveOut?: "too-large"): Promise<AppendOutcome> {
     return this.#submit(() => {
@@ -383,7 +383,7 @@ export class SqliteStore implements Store {
     return { ...report, ...isWhole, ok: false, problems: [this.#lack, ...report.problems] };
   }
 
-  // Consumers ----------------------------------------------------------------------------------------------------------
+  // Consumers --------------------------------------------------------------------------------------------------------
 
   declareConsumers({ consumers, running }: ConsumerDeclaration): Promise<ConsumerTable> {
     return this.#write("nothing", () => {
@@ -414,7 +414,7 @@ export class SqliteStore implements Store {
     });
   }
 
-  // Due table ----------------------------------------------------------------------------------------------------------
+  // Due table --------------------------------------------------------------------------------------------------------
 
   changeDue(changes: readonly DueChange[]): Promise<readonly boolean[]> {
     return this.#write("journal", () => {
@@ -438,7 +438,7 @@ export class SqliteStore implements Store {
     return this.#read(() => this.#tables.due.earliest(kind));
   }
 
-  // Life ---------------------------------------------------------------------------------------------------------------
+  // Life -------------------------------------------------------------------------------------------------------------
 
   get trouble(): string | undefined {
     return this.#writer.trouble;

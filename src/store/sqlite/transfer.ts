@@ -24,7 +24,10 @@ export async function* exportStore(options: SqliteStoreOptions, version: string)
   yield* exportLines(reader.connection, resolved.host, version);
 }
 
-/** Takes all lines in one transaction, and verifies the result before it is committed. No other process has the file open. */
+/**
+ * Takes all lines in one transaction, and verifies the result before it is committed. No other process has the file
+ * open.
+ */
 export async function importStore(
   options: SqliteStoreOptions,
   lines: AsyncIterable<string>,

@@ -1,0 +1,140 @@
+/**
+ * The data of memory stores apart from the journal: documents, remembered commits and watchers. Stores that share a disk see each other's
+ * writes, like processes on one file. `MemoryDisk` adds the journal; `DocumentsOnly` refuses it, for programs that use signals alone.
+ * SPEC: S22, S24, K142.
+ */
+import { CHANGES_KEPT_MAX, COMMITS_REMEMBERED_MAX, PAYLOAD_BYTES_MAX } from "../../limits.ts";
+import type { CommitIdentity } from "../commit.ts";
+import { CommitList } from "../commit-list.ts";
+import type { StoredCommit } from "../commit-rules.ts";
+import type { Erased, EraseRequest } from "../erase.ts";
+import { eventOf } from "../receipt-name.ts";
+import { checkPayloadBound } from "../request-check.ts";
+import { type ForgetRequest, StoreError } from "../store.ts";
+import type { CommitRecord } from "./commit-record.ts";
+import type { ConsumerRows } from "./consumer-table.ts";
+import type { DueTable } from "./due-table.ts";
+import type { JournalTable } from "./journal-table.ts";
+import type { LeaseTable } from "./lease-table.ts";
+import { SpaceTable } from "./space-table.ts";
+
+export interface MemoryDiskOptions {
+  /** Commits of a space that the feed and conflict detection reach back to. */
+  readonly changesKept?: number;
+  /** Commits over all spaces whose results are kept for the replay check and as origins. */
+  readonly commitsRemembered?: number;
+  /** Limit of bytes of a journal message's data; larger ones are refused. Default and maximum: 1 MiB. */
+  readonly payloadBytesMax?: number;
+}
+
+/** Receives change notices; `MemoryStore` creates one per `watch`. */
+export interface Watcher {
+  /** The changed space, if any, and whether the journal or the due table changed. */
+  note(space: string | undefined, journal: boolean): void;
+}
+
+/** The journal and the tables that belong to it. */
+export interface JournalTables {
+  readonly leases: LeaseTable;
+  readonly consumers: ConsumerRows;
+  readonly journal: JournalTable;
+  readonly due: DueTable;
+}
+
+export abstract class DocumentDisk {
+  /** Throws a `StoreError` if the disk has none. */
+  abstract readonly tables: JournalTables;
+  abstract readonly hasJournal: boolean;
+  /** Removes the data of a subject from documents and journal. */
+  abstract erase(request: EraseRequest): Erased;
+  readonly spaces = new Map<string, SpaceTable>();
+  /** Copied on every change, because every commit iterates it. */
+  #watchers: readonly Watcher[] = [];
+  /** Receipts of messages made before this time may have been removed. */
+  horizonMs = 0;
+  /** Commits by session and local sequence. */
+  readonly #sessions = new Map<string, CommitList<CommitRecord>>();
+  /** All commits, oldest first, from `#first` on. */
+  #remembered: CommitRecord[] = [];
+  #first = 0;
+  readonly #changesKept: number;
+  readonly #commitsRemembered: number;
+  readonly payloadBytesMax: number;
+
+  constructor(options: MemoryDiskOptions = {}) {
+    const { changesKept = CHANGES_KEPT_MAX, commitsRemembered = COMMITS_REMEMBERED_MAX } = options;
+    this.#changesKept = changesKept;
+    this.#commitsRemembered = commitsRemembered;
+    this.payloadBytesMax = options.payloadBytesMax ?? PAYLOAD_BYTES_MAX;
+    checkPayloadBound(this.payloadBytesMax);
+  }
+
+  commitOf({ session, localSequence }: CommitIdentity): StoredCommit | undefined {
+    return this.#sessions.get(session)?.get(localSequence);
+  }
+
+  remember(commit: CommitRecord): void {
+    let commits = this.#sessions.get(commit.session);
+    if (commits === undefined) {
+      commits = new CommitList();
+      this.#sessions.set(commit.session, commits);
+    }
+    commits.add(commit);
+    this.#remembered.push(commit);
+    if (this.#remembered.length - this.#first > this.#commitsRemembered) this.#forgetOldest();
+  }
+
+  #forgetOldest(): void {
+    const { session, localSequence } = this.#remembered[this.#first++] as CommitRecord;
+    const commits = this.#sessions.get(session);
+    commits?.delete(localSequence);
+    if (commits?.size === 0) this.#sessions.delete(session);
+    // Compacted when more than half is empty, so each entry is moved at most once on average.
+    if (this.#first <= this.#commitsRemembered) return;
+    this.#remembered = this.#remembered.slice(this.#first);
+    this.#first = 0;
+  }
+
+  /** Raises the horizon, removes receipts behind it, and returns their number. */
+  forgetReceipts({ madeBeforeMs, limit }: ForgetRequest): number {
+    this.horizonMs = Math.max(this.horizonMs, madeBeforeMs);
+    const isNeeded = (name: string) => {
+      const event = eventOf(name);
+      return event !== undefined && this.hasJournal && this.tables.journal.isUnsettled(event.id);
+    };
+    let removed = 0;
+    for (const space of this.spaces.values())
+      removed += space.forgetReceipts(this.horizonMs, limit - removed, isNeeded);
+    return removed;
+  }
+
+  /** The space, or an empty one if it was never written. */
+  space(name: string): SpaceTable {
+    return this.spaces.get(name) ?? new SpaceTable(this.#changesKept);
+  }
+
+  watch(watcher: Watcher): void {
+    this.#watchers = [...this.#watchers, watcher];
+  }
+
+  unwatch(watcher: Watcher): void {
+    this.#watchers = this.#watchers.filter((other) => other !== watcher);
+  }
+
+  announce(space: string | undefined, journal: boolean): void {
+    for (const watcher of this.#watchers) watcher.note(space, journal);
+  }
+}
+
+/** A disk without a journal. */
+export class DocumentsOnly extends DocumentDisk {
+  readonly hasJournal = false;
+
+  erase(): never {
+    return this.tables;
+  }
+
+  get tables(): never {
+    throw new StoreError("STORE_MISUSE", "this store keeps documents only; use memoryStore() for events and timers");
+  }
+}

@@ -1,0 +1,96 @@
+/** Each entry point by itself: its size, and the modules that a program that uses it gets. */
+import { readFileSync, writeFileSync } from "node:fs";
+import { join, relative } from "node:path";
+import { gzipSync } from "node:zlib";
+import { build, type OutputChunk } from "rolldown";
+import { describe, expect, test } from "vitest";
+import * as index from "../../src/index.ts";
+import * as message from "../../src/message/index.ts";
+import { ROOT, runProgram, scratchFolder } from "../repo/program.ts";
+
+/** The most that an entry point may take, in KB: minified, and compressed by gzip. Parts that are loaded on use do not count. */
+const SIZES: Readonly<Record<string, readonly [minified: number, gzip: number]>> = {
+  ".": [460, 152],
+  "./bus": [175, 58],
+  "./client": [40, 16],
+  "./extensions": [24, 9],
+  "./kernel": [590, 192],
+  "./loop": [200, 66],
+  "./message": [38, 15],
+  "./node": [730, 236],
+  "./signals": [300, 98],
+  "./sqlite": [175, 58],
+  "./testing": [345, 114],
+  "./worker": [42, 16],
+};
+
+const { exports, dependencies } = JSON.parse(readFileSync(join(ROOT, "package.json"), "utf8"));
+const ENTRIES = Object.entries<{ default?: string }>(exports).flatMap(([path, { default: file }]) =>
+  file === undefined ? [] : [[path, file.replace("./dist/", "src/").replace(/js$/, "ts")] as const],
+);
+
+/** The entry chunk, and those that it imports before it runs. */
+async function bundled(input: string, platform: "browser" | "node", file?: string): Promise<readonly OutputChunk[]> {
+  // A program that is written to a file has its dependencies in it.
+  const external = [/^node:/, ...(file === undefined ? Object.keys(dependencies) : [])];
+  const { output } = await build({
+    ...{ input, cwd: ROOT, platform, external, logLevel: "silent", write: file !== undefined },
+    output: { minify: true, ...(file === undefined ? {} : { file }) },
+  });
+  const chunks = output.filter((one): one is OutputChunk => one.type === "chunk");
+  const byName = new Map(chunks.map((chunk) => [chunk.fileName, chunk]));
+  const needed = new Set(chunks.filter(({ isEntry }) => isEntry));
+  for (const { imports } of needed)
+    for (const name of imports) {
+      const chunk = byName.get(name);
+      if (chunk !== undefined) needed.add(chunk);
+    }
+  return [...needed];
+}
+
+describe("entry points", () => {
+  test.each(ENTRIES)("[K143] %s stays within its size", async (path, file) => {
+    const code = (await bundled(file, "node")).map((chunk) => chunk.code).join("\n");
+    const size = [code.length / 1_000, gzipSync(code).length / 1_000].map(Math.ceil);
+    const [minifiedMax = 0, gzipMax = 0] = SIZES[path] ?? [];
+    expect(size[0], `minified size of ${path}`).toBeLessThanOrEqual(minifiedMax);
+    expect(size[1], `gzip size of ${path}`).toBeLessThanOrEqual(gzipMax);
+  });
+
+  test("[K144] a browser program with signals has no bus, loop or journal in it, and runs", async () => {
+    const folder = scratchFolder();
+    const program = join(folder, "program.ts");
+    writeFileSync(
+      program,
+      `import { documentStore, Space } from ${JSON.stringify(join(ROOT, "src", "signals.ts"))};
+const space = await Space.open({ store: documentStore(), name: "page" });
+const price = space.cell("price", 3);
+const double = space.computed("double", () => price.get() * 2);
+space.effect(() => double.get(), (value) => console.log(value));
+await space.settled();
+price.set(21);
+await space.settled();
+await space.close();
+`,
+    );
+    const file = join(folder, "bundle.mjs");
+    const chunks = await bundled(program, "browser", file);
+    const modules = chunks.flatMap((chunk) =>
+      Object.entries(chunk.modules)
+        .filter(([, { renderedLength }]) => renderedLength > 0)
+        .map(([module]) => relative(join(ROOT, "src"), module)),
+    );
+    expect(modules).toContain(join("cells", "space.ts"));
+    const rooms = /^(?:adapters|app|bus|cli|client|extensions|kernel|loop)\b/;
+    const tables = /^store.(?:sqlite|memory.(?:journal|due|lease|consumer))/;
+    expect(modules.filter((module) => rooms.test(module) || tables.test(module))).toEqual([]);
+    expect(chunks.flatMap(({ imports }) => imports)).toEqual([]);
+    const { code, stdout, stderr } = await runProgram(process.execPath, [file], { cwd: folder });
+    expect({ code, stdout, stderr }).toEqual({ code: 0, stdout: "6\n42\n", stderr: "" });
+  });
+
+  test("[K145] CloudEvents are in millrace/message alone", () => {
+    expect(Object.keys(message)).toEqual(expect.arrayContaining(["fromCloudEvent", "toCloudEvent"]));
+    expect(Object.keys(index).filter((name) => name.includes("CloudEvent"))).toEqual([]);
+  });
+});

@@ -1,0 +1,170 @@
+/** The entry points that take the options of handlers, behind one face. */
+import { EventBus } from "../../src/bus/event-bus.ts";
+import type { Capability } from "../../src/loop/capability.ts";
+import { capability } from "../../src/loop/define-capability.ts";
+import { transactional } from "../../src/loop/transactional.ts";
+import type { Message } from "../../src/message/envelope.ts";
+import type { Json } from "../../src/message/json.ts";
+import type { HandlerFailure } from "../../src/work/handler-options.ts";
+import type { Retry } from "../../src/work/retry-policy.ts";
+import { Tx } from "../../src/work/tx.ts";
+import { WorkBoard } from "../../src/work/work-board.ts";
+import { bootLoop } from "./loop-world.ts";
+import type { Process } from "./world.ts";
+
+/** `tx` is undefined for handlers without a transaction. */
+export interface CaseOptions {
+  readonly retry?: Retry;
+  readonly timeoutMs?: number;
+  readonly concurrency?: number;
+  /** Gives the key from the data. */
+  readonly serialBy?: (data: Json) => string;
+  readonly onFailed?: (failure: HandlerFailure, tx: Tx | undefined, data: Json) => unknown;
+}
+
+export type OptionHandler = (data: Json, tx: Tx | undefined) => unknown;
+
+export interface OptionEntry {
+  /** Sends a message, and waits for nothing. */
+  send(id: string, data: Json): void;
+  /** Leaves the process without waiting for its handlers. */
+  leave(): Promise<void>;
+  readonly board: WorkBoard;
+  /** Answers to callers, as `done` or the text of the error. */
+  readonly answers: string[];
+}
+
+export interface OptionEntryPoint {
+  readonly name: string;
+  readonly kind: "command" | "event";
+  readonly hasTx: boolean;
+  /** Whether the message is in the journal before its handler is called. */
+  readonly isJournaled: boolean;
+  /** Whether its handlers run in an actor, one at a time unless told otherwise. */
+  readonly isActor: boolean;
+  open(process: Process, handler: OptionHandler, options: CaseOptions): Promise<OptionEntry>;
+}
+
+export const TYPE = "Case.Run";
+
+export function caseMessage(kind: "command" | "event", id: string, data: Json): Message {
+  return { kind, type: TYPE, data, metadata: { id, timestamp: 1 } };
+}
+
+function capabilityOf(
+  { space }: Process,
+  handler: OptionHandler,
+  options: CaseOptions,
+  point: CapabilityPoint,
+): Capability {
+  const { serialBy, onFailed, ...rest } = options;
+  const keyed = serialBy === undefined ? {} : { serialBy: (data: Json) => serialBy(data) };
+  const failing = (context: unknown) => (context instanceof Tx ? context : undefined);
+  const failed =
+    onFailed === undefined
+      ? {}
+      : {
+          onFailed: (failure: HandlerFailure, context: unknown, data: Json) =>
+            onFailed(failure, failing(context), data),
+        };
+  const durable = point.durable === undefined ? {} : { durable: point.durable };
+  const shared = { description: "runs the case", ...rest, ...keyed, ...failed, ...durable };
+  if (!point.hasTx) {
+    return capability({
+      ...shared,
+      idempotent: true,
+      ...(point.kind === "command"
+        ? { commands: { [TYPE]: { handle: (data: Json) => handler(data, undefined) as Json } } }
+        : { on: { [TYPE]: (data: Json) => handler(data, undefined) } }),
+    });
+  }
+  return transactional({
+    ...{ ...shared, space },
+    ...(point.kind === "command"
+      ? { commands: { [TYPE]: { handle: (data: Json, tx: Tx) => handler(data, tx) as Json } } }
+      : { on: { [TYPE]: (data: Json, tx: Tx) => handler(data, tx) } }),
+  });
+}
+
+interface CapabilityPoint {
+  readonly kind: "command" | "event";
+  readonly hasTx: boolean;
+  readonly durable?: "before" | "unawaited" | false;
+}
+
+function capabilityEntry(name: string, point: CapabilityPoint): OptionEntryPoint {
+  const isJournaled = point.kind === "event" || point.durable === "before";
+  return {
+    ...{ name, kind: point.kind, hasTx: point.hasTx, isJournaled, isActor: true },
+    async open(process, handler, options) {
+      const { host } = process;
+      const board = new WorkBoard(host);
+      const made = capabilityOf(process, handler, options, point);
+      const spawn: Capability["spawn"] = (context) => made.spawn({ ...context, board });
+      const { loop, bus, commands } = await bootLoop(process, { cases: { ...made, spawn } });
+      const answers: string[] = [];
+      return {
+        ...{ board, answers },
+        send(id, data) {
+          if (point.kind === "event") {
+            void bus.publishMessage(caseMessage("event", id, data), "test");
+            return;
+          }
+          loop.command(TYPE, data).then(
+            () => void answers.push("done"),
+            (error: Error) => void answers.push(error.message),
+          );
+        },
+        leave: async () => void (await Promise.all([bus.stop({ graceMs: 0 }), commands.stop({ graceMs: 0 })])),
+      };
+    },
+  };
+}
+
+function subscriberEntry(name: string, hasTx: boolean): OptionEntryPoint {
+  return {
+    ...{ name, kind: "event", hasTx, isJournaled: true, isActor: false },
+    async open({ host, store, space }, handler, options) {
+      const board = new WorkBoard(host);
+      const bus = new EventBus({ host, store, board });
+      const { serialBy, onFailed, ...rest } = options;
+      const shared = {
+        ...{ ...rest, subscriberId: "cases" },
+        ...(serialBy === undefined ? {} : { serialBy: ({ payload }: { payload: Json }) => serialBy(payload) }),
+      };
+      const ofEvent =
+        (tx: Tx | undefined) =>
+        (failure: HandlerFailure, { payload }: { payload: Json }) =>
+          onFailed?.(failure, tx, payload);
+      if (hasTx) {
+        const failed = onFailed && {
+          onFailed: (failure: HandlerFailure, tx: Tx, event: { payload: Json }) => ofEvent(tx)(failure, event),
+        };
+        bus.subscribe(TYPE, ({ payload }, tx) => handler(payload, tx), { ...shared, ...failed, space });
+      } else {
+        const failed = onFailed && {
+          onFailed: (failure: HandlerFailure, _: unknown, event: { payload: Json }) =>
+            ofEvent(undefined)(failure, event),
+        };
+        bus.subscribe(TYPE, ({ payload }) => handler(payload, undefined), { ...shared, ...failed });
+      }
+      await host.run(() => bus.start());
+      return {
+        ...{ board, answers: [] },
+        send: (id, data) => void bus.publishMessage(caseMessage("event", id, data), "test"),
+        leave: () => bus.stop({ graceMs: 0 }),
+      };
+    },
+  };
+}
+
+export const OPTION_ENTRIES: readonly OptionEntryPoint[] = [
+  capabilityEntry("transactional command", { kind: "command", hasTx: true, durable: "unawaited" }),
+  capabilityEntry("journaled transactional command", { kind: "command", hasTx: true, durable: "before" }),
+  capabilityEntry("plain command", { kind: "command", hasTx: false, durable: false }),
+  capabilityEntry("journaled plain command", { kind: "command", hasTx: false, durable: "before" }),
+  capabilityEntry("event of a transactional capability", { kind: "event", hasTx: true }),
+  capabilityEntry("event of a plain capability", { kind: "event", hasTx: false }),
+  subscriberEntry("subscriber with a space", true),
+  subscriberEntry("plain subscriber", false),
+];
