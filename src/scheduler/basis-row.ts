@@ -61,7 +61,7 @@ export function basisInput({ document }: DocumentIndex, edges: readonly Edge[], 
   return { scope: document.scope, id: document.id, sequence, reads };
 }
 
-// Digests ---------------------------------------------------------------------------------------------------------------
+// Digests -----------------------------------------------------------------------------------------------------------
 
 /** Digests of containers that were read whole, valid until the next change: many nodes read the same containers. */
 export type DigestMemo = Map<Address, string>;
@@ -104,7 +104,7 @@ function shapeText(value: Json): string {
   return JSON.stringify(Object.keys(value as JsonObject).sort());
 }
 
-// Settings --------------------------------------------------------------------------------------------------------------
+// Settings ----------------------------------------------------------------------------------------------------------
 
 export function settingsOf(
   { error, gate }: SchedulerNode,

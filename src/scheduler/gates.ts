@@ -184,7 +184,7 @@ export class Gates {
     if (node.gate !== undefined) node.gate.exhaustions = 0;
   }
 
-  // Control ----------------------------------------------------------------------------------------------------------
+  // Control ---------------------------------------------------------------------------------------------------------
 
   /**
    * Counted from the change that invalidated the node. If that was not timed, it counts from now, because nodes without
