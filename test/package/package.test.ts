@@ -108,12 +108,13 @@ describe("the packed package", () => {
   test("[K61] its maps lead from a field that was made plain to the line of the sources that has it", () => {
     const folder = join(project.packageFolder, "dist", "chunks");
     let fields = 0;
-    // A chunk of the bundler's own helpers has no source, and no map.
-    for (const name of readdirSync(folder).filter((one) => one.endsWith(".js.map"))) {
-      const file = name.slice(0, -".map".length);
-      const content = JSON.parse(readFileSync(join(folder, name), "utf8"));
+    for (const file of readdirSync(folder).filter((name) => name.endsWith(".js"))) {
+      const code = readFileSync(join(folder, file), "utf8");
+      // The bundler's own helpers have no source, and no map.
+      if (!code.includes("//# sourceMappingURL=")) continue;
+      const content = JSON.parse(readFileSync(join(folder, `${file}.map`), "utf8"));
       const map = new SourceMap(content);
-      for (const [at, text] of readFileSync(join(folder, file), "utf8").split("\n").entries()) {
+      for (const [at, text] of code.split("\n").entries()) {
         const found = /this\.\$[A-Za-z]+_(\w+)/.exec(text);
         if (found === null) continue;
         const entry = map.findEntry(at, found.index + "this.".length);
