@@ -1,12 +1,12 @@
 /**
  * Events for clients that ask for them (the explicit mechanism that RFC 0032 §13.5 leaves open):
  *
- *     Sys.Subscribe   {types?, topics?, from?} -> {subscription}   events written to this connection only, in journal order
+ *     Sys.Subscribe   {types?, topics?, from?} -> {subscription}   events for this connection, in order
  *     Sys.Unsubscribe {subscription}           -> {removed}
  *
- * Each event carries its journal id (`metadata.journalId`): after a lost connection the client resumes there with `from`.
- * A client that stops reading loses the stream, with an error that names the place to go on; so does a client that missed
- * events which retention has removed. `StreamReader` reads the journal for all streams. SPEC: N12, N16-N18.
+ * Each event carries its journal id (`metadata.journalId`): after a lost connection the client resumes there with
+ * `from`. A client that stops reading loses the stream, with an error that names the place to go on; so does a client
+ * that missed events which retention has removed. `StreamReader` reads the journal for all streams. SPEC: N12, N16-N18.
  */
 import type { Host } from "../host/host.ts";
 import { STREAM_NAMES_ALL_MAX, STREAMS_ALL_MAX, STREAMS_MAX } from "../limits.ts";
@@ -47,7 +47,7 @@ export class EventStreams {
 
   /** Answers `Sys.Subscribe`; throws a `Failure` with the reason where it cannot. Events follow the answer. */
   subscribe(request: Message, connection: Connection): Json {
-    // Not 503: a client that repeats a 503 later would repeat it for ever.
+    // Not 503: a client that repeats a 503 later would repeat it forever.
     if (!this.#feed || !this.#reader) throw new Failure(404, "this kernel keeps no journal that could be followed");
     const { filter, from } = readStreamRequest(request.data);
     const streams = this.#streams.get(connection) ?? new Map<string, EventStream>();
@@ -113,7 +113,7 @@ export class EventStreams {
     this.#write(stream, { ...failure, metadata: metadata as Message["metadata"] });
   }
 
-  /** An adapter that fails loses its stream; the others go on. */
+  /** If an adapter throws, only its stream ends. */
   #write(stream: EventStream, message: Message): void {
     try {
       stream.connection.stream(message);

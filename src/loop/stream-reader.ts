@@ -1,14 +1,15 @@
 /**
- * One reader of the journal for all event streams. A page is read once and given to every stream whose position lies in it.
- * Between two slices of work the host gets in; a slice is bounded for all streams together. SPEC: L1, N12, N16, N17.
+ * One reader of the journal for all event streams. A page is read once and given to every stream whose position lies in
+ * it. Between two slices of work the host gets in; a slice is bounded for all streams together. SPEC: L1, N12, N16,
+ * N17.
  *
  * ```
  *   following ──no room──> stalled ──room──> following          following ──gap, error──> ended
  *                             └──30 s──> ended
  * ```
  * Slices alternate between the stream nearest to the end of the journal and a sweep, which moves forward through the
- * positions and begins again at the lowest. The first keeps streams at the end current; the second lets streams that are
- * behind meet and go on together, so that all of them together read the journal at most twice.
+ * positions and begins again at the lowest. The first keeps streams at the end current; the second lets streams that
+ * are behind meet and go on together, so that all of them together read the journal at most twice.
  */
 import { EventsGone } from "../bus/bus-error.ts";
 import type { Host, Timer } from "../host/host.ts";
@@ -36,7 +37,9 @@ export interface EventStream {
   state: "following" | "stalled" | "ended";
   /** The last row that was looked at for this stream. */
   position: number;
-  /** Whether rows that are gone after the position end it. A stream from the beginning takes the rows that there are. */
+  /**
+   * Whether rows that are gone after the position end it. A stream from the beginning takes the rows that there are.
+   */
   readonly resumes: boolean;
 }
 
@@ -57,7 +60,7 @@ export class StreamReader {
   /** Streams that follow or are stalled. */
   readonly #streams = new Set<EventStream>();
   readonly #index = new FilterIndex<EventStream>();
-  /** Where the last short page ended, and the mark of the feed before it: from there on nothing is left to read. */
+  /** The end of the last short page, and the mark of the feed before it: no row is left to read after it. */
   #end: { readonly position: number; readonly mark: number } | undefined;
   #sweepAt = 0;
   #isSweeping = false;
@@ -157,7 +160,7 @@ export class StreamReader {
     await this.#distribute(rows, position, members);
     for (const stream of members) if (stream.state === "following") stream.position = last;
     if (rows.length === limit) return;
-    // No row shows this gap: everything up to the newest id is gone.
+    // No row shows this gap: all rows up to the newest id are gone.
     if (last < lastId) this.#gone(members, last + 1, lastId);
     if (this.#end?.mark !== mark || last < this.#end.position) this.#end = { position: last, mark };
   }
@@ -186,7 +189,7 @@ export class StreamReader {
     }
   }
 
-  /** False where the stream takes nothing more of this page. */
+  /** False if the stream takes no more of this page. */
   #give(stream: EventStream, id: number, message: Message): boolean {
     if (stream.state !== "following") return false;
     if (!stream.connection.hasRoom) {
@@ -209,7 +212,7 @@ export class StreamReader {
     }
   }
 
-  /** The client has not taken what it was given. The stream goes on before the event that it has no room for. */
+  /** The client has not read its events. The stream continues before the event that it has no room for. */
   #stall(stream: EventStream, id: number): void {
     stream.state = "stalled";
     stream.position = id - 1;
@@ -224,7 +227,7 @@ export class StreamReader {
 
   #tooSlow(stream: EventStream): void {
     if (stream.state !== "stalled") return;
-    const reason = `too slow: nothing was read for ${STREAM_STALLED_MS} ms; subscribe again with from ${stream.position}`;
+    const reason = `too slow: no read for ${STREAM_STALLED_MS} ms; subscribe again with from ${stream.position}`;
     this.#fail(stream, errorData(503, reason));
   }
 

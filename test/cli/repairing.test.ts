@@ -154,7 +154,7 @@ describe("calls", () => {
     [["requeue", "--newer", "soon"], /--newer is a time like 90s, 15m, 12h or 30d/],
     [["discard"], /name failed events, or --all/],
     [["discard", "12"], /say why: --reason/],
-    [["purge"], /say what may go: --older 30d/],
+    [["purge"], /give a bound: --older 30d/],
     [["cancel"], /name a timer/],
     [["show"], /name what to show/],
     [["show", "thing", "1"], /"thing" is none of/],

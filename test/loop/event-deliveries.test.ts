@@ -127,7 +127,7 @@ describe("deliveries", () => {
   });
 
   for (const [what, type, reason] of [
-    ["nobody handles", "Work.Nobody", "Work.Nobody was refused: nobody handles command Work.Nobody"],
+    ["nobody handles", "Work.Nobody", "Work.Nobody was refused: no capability handles command Work.Nobody"],
     ["does not fit", "Work.Do", "Work.Do was refused: data: must be text"],
     ["it has not declared", "Work.Secret", "Work.Secret was not sent: command Work.Secret is not among"],
   ] as const) {

@@ -412,7 +412,7 @@ describe("what actors emit", () => {
     loop.receive(command("Ask.Impure", "q2"), one);
     await settle();
     expect(one.received.map(({ data }) => (data as unknown as ErrorData).message)).toEqual([
-      'not sent: command Echo.Other is not among what asking declares as outbound; add it: sends: { "Echo.Other": "command" }',
+      'not sent: command Echo.Other is not declared as outbound by asking; add it: sends: { "Echo.Other": "command" }',
       "not sent: data.count: must be a JSON value, got a BigInt",
     ]);
     expect(faults()).toContain("Sys.ActorFault");
@@ -437,7 +437,7 @@ describe("what actors emit", () => {
     loop.receive(command("Tell.It", "q2", "Tell.Known"), one);
     await settle();
     expect(one.received.map(({ data }) => (data as unknown as ErrorData).message)).toEqual([
-      'event Tell.Unknown is not among what telling declares as outbound; add it: emits: { "Tell.Unknown": true }',
+      'event Tell.Unknown is not declared as outbound by telling; add it: emits: { "Tell.Unknown": true }',
       "data: must be 1",
     ]);
   });

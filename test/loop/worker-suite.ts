@@ -140,7 +140,7 @@ export function workerSuite(kind: string, spawn: () => CapabilityActor, spawnBar
         },
       });
       const answer = answerOf(await loop.request(query("Work.Odd", "q", "undeclared")));
-      expect(answer).toMatch(/^500 Work\.Secret was not emitted: event Work\.Secret is not among what work declares/);
+      expect(answer).toMatch(/^500 Work\.Secret was not emitted: event Work\.Secret is not declared as outbound by work/);
       const told = deliveries.get("Work.Told")?.(message("event", "Work.Told", "e1", "undeclared"));
       await expect(told).rejects.toThrow(/^Work\.Secret was not emitted: event Work\.Secret is not among/);
       await loop.drained();

@@ -73,7 +73,7 @@ describe("start", () => {
     expect(await kernel.ended()).toBe(130);
     expect(kernel.output).not.toMatch(/stopped/);
     expect(kernel.complaints).toBe(
-      "millrace: ended at once: Gate.Hold did not finish; the next start takes up what the journal has\n",
+      "millrace: ended at once: Gate.Hold did not finish; the next start continues from the journal\n",
     );
     await client.close();
     expect(await held).toBe("never answered");
@@ -147,7 +147,7 @@ describe("start", () => {
     );
     rmSync(kernel.socketPath);
     expect((await millrace(["start"])).stderr).toBe(
-      `millrace: a kernel is running in .millrace without .millrace/kernel.sock: it is starting or ending, or somebody removed that; end it with: kill ${pid}, or set MILLRACE_DIR\n`,
+      `millrace: a kernel is running in .millrace without .millrace/kernel.sock: it is starting or ending, or the file was removed; end it with: kill ${pid}, or set MILLRACE_DIR\n`,
     );
     const doctor = await millrace(["doctor"]);
     expect(doctor.code).toBe(1);
@@ -160,12 +160,12 @@ describe("start", () => {
     [
       "a promise that nobody awaits",
       'Promise.reject(new Error("floating"))',
-      /^millrace: a promise was not awaited, and nobody caught what it was rejected with; the kernel ends: Error: floating\n {2}at .*app\.mjs:2:\d+\)\n$/,
+      /^millrace: a promise was not awaited, and its rejection was not caught; the kernel ends: Error: floating\n {2}at .*app\.mjs:2:\d+\)\n$/,
     ],
     [
       "an error in a callback",
       'setImmediate(() => { throw "loose"; })',
-      /^millrace: an error was thrown that nobody caught; the kernel ends: loose\n$/,
+      /^millrace: an error was not caught; the kernel ends: loose\n$/,
     ],
   ];
   test.for(uncaught)(
@@ -216,7 +216,7 @@ describe("start", () => {
     ],
     [
       "await new Promise(() => undefined);",
-      /^millrace: app\.mjs never finished loading: it awaits, outside of any function, something that does not come\n$/,
+      /^millrace: app\.mjs never finished loading: it awaits, outside of any function, a promise that does not settle\n$/,
     ],
     [
       'import "./other"; export default {};',
@@ -244,7 +244,7 @@ describe("start", () => {
     expect((await millrace(["start", "empty.mjs"])).stderr).toMatch(/^millrace: empty\.mjs has no app; write: .*\n$/);
     writeFileSync(join(cwd, "bare.mjs"), 'import "no-such-package"; export default {};');
     expect((await millrace(["start", "bare.mjs"])).stderr).toMatch(
-      /^millrace: Cannot find package 'no-such-package' .*bare\.mjs; install what the app needs first: npm install\n$/,
+      /^millrace: Cannot find package 'no-such-package' .*bare\.mjs; install its dependencies first: npm install\n$/,
     );
     writeFileSync(join(cwd, "wrong.mjs"), "export default { thing: {} };");
     const wrong = await millrace(["start", "wrong.mjs"]);
@@ -297,12 +297,14 @@ describe("talking", () => {
     const unknown = await millrace(["send", "Nobody.There"]);
     expect(unknown).toMatchObject({ code: 1, stdout: "" });
     expect(unknown.stderr).toMatch(
-      /^millrace: error 404: nobody handles command Nobody\.There; "millrace ls types" lists what is handled {3}[0-9a-f-]{36}\n$/,
+      /^millrace: error 404: no capability handles command Nobody\.There; "millrace ls types" lists the types {3}[0-9a-f-]{36}\n$/,
     );
     const slip = await millrace(["query", "Ledger.Raed"]);
-    expect(slip.stderr).toMatch(/nobody handles query Ledger\.Raed; did you mean Ledger\.Read\? {3}/);
+    expect(slip.stderr).toMatch(/no capability handles query Ledger\.Raed; did you mean Ledger\.Read\? {3}/);
     const other = await millrace(["send", "Ledger.Read"]);
-    expect(other.stderr).toMatch(/nobody handles command Ledger\.Read; it is a query: millrace query Ledger\.Read {3}/);
+    expect(other.stderr).toMatch(
+      /no capability handles command Ledger\.Read; it is a query: millrace query Ledger\.Read {3}/,
+    );
     const late = await millrace(["send", "Gate.Hold", "--timeout", "50"]);
     expect(late).toMatchObject({ code: 1, stdout: "" });
     expect(late.stderr).toMatch(/^millrace: no answer to Gate\.Hold within 50 ms \(id [0-9a-f-]{36}\)\n$/);
@@ -531,7 +533,7 @@ describe("calls", () => {
       ["ls", "events", "--status", "odd"],
       /^millrace: --status is one of pending, processing, done, failed, not "odd"\n$/,
     ],
-    [["ls", "sheep"], /^millrace: name what to list: events, requests, .*\n$/],
+    [["ls", "sheep"], /^millrace: name the kind to list: events, requests, .*\n$/],
     [["bench", "x", "y"], /^millrace: one word too many: "x"; usage: millrace bench .*\n$/],
     [["tail", "--lsat", "5"], /^millrace: Unknown option '--lsat'; did you mean --last\? usage: millrace tail .*\n$/],
     [["help", "sned"], /^millrace: there is no verb "sned"; did you mean send\? .*\n$/],
@@ -654,7 +656,7 @@ describe("looking", () => {
       expect(await runProgram("/bin/sh", ["-c", line], { cwd, env: COMPILE_CACHE })).toEqual({
         code: 1,
         stdout: "",
-        stderr: "millrace: what it has to say cannot be written: ENOSPC: no space left on device, write\n",
+        stderr: "millrace: its output cannot be written: ENOSPC: no space left on device, write\n",
       });
     },
   );
