@@ -156,7 +156,7 @@ describe("calls", () => {
     [["discard", "12"], /say why: --reason/],
     [["purge"], /give a bound: --older 30d/],
     [["cancel"], /name a timer/],
-    [["show"], /name what to show/],
+    [["show"], /name the kind to show/],
     [["show", "thing", "1"], /"thing" is none of/],
     [["why"], /name a node/],
     [["dev"], /name your app/],

@@ -189,7 +189,7 @@ describe("start", () => {
     },
   );
 
-  test("[K60] an app that listens to what nobody caught decides itself what it means", async () => {
+  test("[K60] an app that listens to uncaught errors decides about them itself", async () => {
     const { cwd } = setup();
     writeFileSync(
       join(cwd, "app.mjs"),
@@ -280,7 +280,7 @@ describe("talking", () => {
     expect(told).toMatchObject({ status: 0, stdout: expect.stringMatching(/^reply {2}\{"from":"a pipe"\} /) });
   });
 
-  test("[K43] graph says so where there is nothing of the user's to draw", async () => {
+  test("[K43] graph tells that the app has no parts to draw", async () => {
     const { cwd, millrace } = setup();
     await KernelProcess.start(cwd);
     const drawn = await millrace(["graph"]);
@@ -362,7 +362,7 @@ describe("talking", () => {
     });
   });
 
-  test("[K19] tail shows the last rows and then what comes, until it is interrupted", async () => {
+  test("[K19] tail shows the last rows and then new ones, until it is interrupted", async () => {
     const { cwd, millrace } = setup();
     const kernel = await KernelProcess.start(cwd);
     await using client = await kernel.connect();
@@ -421,7 +421,7 @@ describe("files", () => {
 
   // Root may look everywhere.
   test.skipIf(process.getuid?.() === 0)(
-    "[K10] [K11] another user's directory is named as such, in one line",
+    "[K10] [K11] another user's directory is reported in one line",
     async () => {
       const { cwd, millrace, leaveRows } = setup();
       await leaveRows();
@@ -566,7 +566,7 @@ describe("calls", () => {
     expect(refused.stderr).toMatch(/^millrace: app\.ts cannot be read: .* \(.*app\.ts:2\)\n$/);
   });
 
-  test("[K11] what fails ends with 1 and one line that says what to do", async () => {
+  test("[K11] a failure ends with 1 and one line with a remedy", async () => {
     const { cwd, millrace } = setup();
     expect(await millrace(["verify"])).toEqual({
       code: 1,
@@ -612,7 +612,7 @@ describe("calls", () => {
     expect(readdirSync(cwd)).toEqual([]);
   });
 
-  test("[K57] a variable that begins as ours do and means nothing is told once, and the verb goes on", async () => {
+  test("[K57] an unknown variable with our prefix is reported once, and the verb continues", async () => {
     const { cwd, millrace } = setup();
     const misspelt = { [["MILLRACE", "DRI"].join("_")]: "elsewhere" };
     const complaint = "millrace: the variable MILLRACE_DRI is not known here; did you mean MILLRACE_DIR?\n";
