@@ -129,7 +129,11 @@ describe("deliveries", () => {
   for (const [what, type, reason] of [
     ["nobody handles", "Work.Nobody", "Work.Nobody was refused: no capability handles command Work.Nobody"],
     ["does not fit", "Work.Do", "Work.Do was refused: data: must be text"],
-    ["it has not declared", "Work.Secret", "Work.Secret was not sent: command Work.Secret is not declared as outbound by"],
+    [
+      "it has not declared",
+      "Work.Secret",
+      "Work.Secret was not sent: command Work.Secret is not declared as outbound by",
+    ],
   ] as const) {
     test(`[L9] a delivery fails with the reason if its handler sent a command that ${what}`, async () => {
       const { ends, deliver } = await sending((context, { metadata }) =>

@@ -140,9 +140,13 @@ export function workerSuite(kind: string, spawn: () => CapabilityActor, spawnBar
         },
       });
       const answer = answerOf(await loop.request(query("Work.Odd", "q", "undeclared")));
-      expect(answer).toMatch(/^500 Work\.Secret was not emitted: event Work\.Secret is not declared as outbound by work/);
+      expect(answer).toMatch(
+        /^500 Work\.Secret was not emitted: event Work\.Secret is not declared as outbound by work/,
+      );
       const told = deliveries.get("Work.Told")?.(message("event", "Work.Told", "e1", "undeclared"));
-      await expect(told).rejects.toThrow(/^Work\.Secret was not emitted: event Work\.Secret is not declared as outbound by/);
+      await expect(told).rejects.toThrow(
+        /^Work\.Secret was not emitted: event Work\.Secret is not declared as outbound by/,
+      );
       await loop.drained();
       await loop.stop();
     });

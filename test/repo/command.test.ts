@@ -420,24 +420,21 @@ describe("files", () => {
   });
 
   // Root may look everywhere.
-  test.skipIf(process.getuid?.() === 0)(
-    "[K10] [K11] another user's directory is reported in one line",
-    async () => {
-      const { cwd, millrace, leaveRows } = setup();
-      await leaveRows();
-      chmodSync(join(cwd, ".millrace"), 0o000);
-      const [looked, sent] = [await millrace(["ls", "events"]), await millrace(["send", "Syscall.Ping"])];
-      chmodSync(join(cwd, ".millrace"), 0o700);
-      expect(looked).toMatchObject({
-        code: 1,
-        stderr: expect.stringMatching(/^millrace: .*cannot be looked at: EACCES.*; is it another user's\?\n$/),
-      });
-      expect(sent).toMatchObject({
-        code: 3,
-        stderr: expect.stringMatching(/^millrace: not reachable: this user may not use .*; it is its owner's alone\n$/),
-      });
-    },
-  );
+  test.skipIf(process.getuid?.() === 0)("[K10] [K11] another user's directory is reported in one line", async () => {
+    const { cwd, millrace, leaveRows } = setup();
+    await leaveRows();
+    chmodSync(join(cwd, ".millrace"), 0o000);
+    const [looked, sent] = [await millrace(["ls", "events"]), await millrace(["send", "Syscall.Ping"])];
+    chmodSync(join(cwd, ".millrace"), 0o700);
+    expect(looked).toMatchObject({
+      code: 1,
+      stderr: expect.stringMatching(/^millrace: .*cannot be looked at: EACCES.*; is it another user's\?\n$/),
+    });
+    expect(sent).toMatchObject({
+      code: 3,
+      stderr: expect.stringMatching(/^millrace: not reachable: this user may not use .*; it is its owner's alone\n$/),
+    });
+  });
 
   test("[K10] a directory open to others is reported, and closed by start", async () => {
     const { cwd, millrace } = setup();
