@@ -1,14 +1,5 @@
 /** What a user of the bus does, measured: publishing, and publishing until it is handled and done. */
-import {
-  EventBus,
-  type JournalEntry,
-  type Json,
-  type Publication,
-  Replica,
-  SHARED_SCOPE,
-  type Store,
-  systemHost,
-} from "millrace";
+import { EventBus, type JournalEntry, type Json, type Publication, Space, type Store, systemHost } from "millrace";
 import type { Sample } from "./harness/benchmark.ts";
 import { elapsedMs, percentile } from "./harness/timing.ts";
 import { makeEntries, pieces, TOPIC } from "./store/events.ts";
@@ -40,11 +31,12 @@ async function running(store: Store, handling: Handling): Promise<Running> {
   };
   if (handling === "plain") bus.subscribe(TOPIC, count, { subscriberId: "bench" });
   if (handling === "transactional") {
-    const space = await Replica.open({ store, host, space: "orders" });
+    const space = await Space.open({ store, host, name: "orders" });
+    const books = Array.from({ length: BOOKS }, (_, n) => space.cell<{ last: number }>(`book-${n}`));
     bus.subscribe(
       TOPIC,
       (event, tx) => {
-        tx.write({ scope: SHARED_SCOPE, id: `book-${event.id % BOOKS}` }, [], { last: event.id });
+        tx.set(books[event.id % BOOKS]!, { last: event.id });
         count();
       },
       { subscriberId: "bench", space },

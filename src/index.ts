@@ -48,15 +48,13 @@ export { type AnyTopics, EventBus, type EventBusOptions, type StopOptions } from
 export type {
   Handler,
   HandlerContext,
-  HandlerTransaction,
   TransactionalHandler,
-  WorkHandler,
 } from "./bus/handler.ts";
 export type { BusObservation, BusObserver } from "./bus/observation.ts";
 export type { Publication, PublishOptions } from "./bus/publisher.ts";
 export type { RequeueOptions, RequeueQuery } from "./bus/requeue.ts";
 export type { RetentionPolicy } from "./bus/retention.ts";
-export type { SubscribeOptions, SubscriptionView, TransactionalOptions, WorkOptions } from "./bus/subscription.ts";
+export type { SubscribeOptions, SubscriptionView, TransactionalOptions } from "./bus/subscription.ts";
 export type { TailOptions } from "./bus/tail.ts";
 // State as its users touch it.
 export { Cell, type CellOptions, type ListCell, type PullOptions, type Seen, type SinkOptions } from "./cells/cell.ts";
