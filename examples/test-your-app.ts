@@ -1,5 +1,5 @@
 /** An app under test: no kernel, no disk, no waiting, and it says why things ran. */
-import type { Space } from "millrace";
+import type { Space } from "millrace/signals";
 import { testSpace } from "millrace/testing";
 
 function cart(space: Space) {

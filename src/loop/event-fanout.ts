@@ -192,13 +192,13 @@ export class EventFanout {
 
 /** The value that a handler threw, from the error of its delivery. */
 function thrownIn(error: unknown): unknown {
-  return error instanceof DeliveryFailed ? error.cause : error;
+  return error instanceof DeliveryFailed ? error.thrown : error;
 }
 
 function failureIn(failure: HandlerFailure): HandlerFailure {
   const { thrown, ...others } = failure;
   if (!(thrown instanceof DeliveryFailed)) return failure;
-  return thrown.isTimeout ? { ...others, kind: "timeout" } : { ...others, thrown: thrown.cause };
+  return thrown.isTimeout ? { ...others, kind: "timeout" } : { ...others, thrown: thrown.thrown };
 }
 
 /** A client sends further events while earlier ones are on their way, but not without end. */

@@ -466,7 +466,7 @@ export class MailboxActor implements CapabilityActor {
     this.#tell(said);
     if (parcel === undefined) return;
     parcel.isTimeout = isTimeout;
-    parcel.ended(data.message, isTimeout ? undefined : thrown);
+    parcel.ended(errorText(thrown), isTimeout ? undefined : thrown);
   }
 
   /** Emits a request; resolves with the data of its reply, and rejects with a `Failure`. */
