@@ -24,6 +24,8 @@ import type { StreamRecord } from "./stream-record.ts";
 export type SendFailure =
   /** The handler threw. */
   | "threw"
+  /** The handler took longer than its timeout. */
+  | "timeout"
   /** What finds out what the handler reads threw. */
   | "preflight"
   /** Something that the handler reads, or the handler itself, could not be loaded. */

@@ -25,6 +25,8 @@ export interface HandlerOptions {
   readonly presync?: (value: Json) => Promise<unknown>;
   /** What the handler may know; without one, everything. */
   readonly clearance?: readonly string[];
+  /** An asynchronous handler that takes longer has failed: 300,000 ms unless given; 0 for ever. */
+  readonly timeoutMs?: number;
 }
 
 export interface RegisteredHandler extends HandlerOptions {
