@@ -75,6 +75,7 @@ describe("the packed package", () => {
 
   test.each([
     ...["index.js", "testing.js", "signals.js", "worker.js", "bus/index.js", "loop/index.js", "message/index.js"],
+    "store/index.js",
   ])("[K150] %s and all that it imports know no Node", (entry) => {
     const met = new Set<string>();
     const visit = (file: string): void => {
@@ -97,7 +98,7 @@ describe("the packed package", () => {
     project.write("tsconfig.browser.json", JSON.stringify({ compilerOptions, files: ["browser.ts"] }));
     project.write(
       "browser.ts",
-      'import { memoryStore } from "millrace";\nimport { simulatedHost } from "millrace/testing";\n' +
+      'import { memoryStore } from "millrace/store";\nimport { simulatedHost } from "millrace/testing";\n' +
         "export const store: AsyncDisposable = memoryStore({ host: simulatedHost(1) });\n",
     );
     const compiled = await runProgram(TSC, ["-p", "tsconfig.browser.json"], { cwd: project.folder });
