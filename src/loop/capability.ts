@@ -76,6 +76,8 @@ export interface CapabilityActor {
   withdraw?(message: string): boolean;
   /** The ids of the messages that it was given and has not finished, where it can tell. */
   given?(): ReadonlySet<string>;
+  /** Lists the running handler from now on, if it is in no mailbox of this process. */
+  watch?(board: WorkBoard, name: string): void;
   /** Resolves when no message is being handled, where the actor can tell. */
   idle?(): Promise<void>;
 }
