@@ -13,7 +13,7 @@ const SIZES: Readonly<Record<string, readonly [minified: number, gzip: number]>>
   ".": [135, 47],
   "./bus": [175, 58],
   "./client": [40, 16],
-  "./extensions": [28, 11],
+  "./extensions": [24, 9],
   "./kernel": [590, 192],
   "./loop": [215, 71],
   "./message": [38, 15],
