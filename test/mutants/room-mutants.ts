@@ -37,7 +37,7 @@ export const ROOM_MUTANTS: readonly Mutant[] = [
   },
   {
     name: "message-type-of-three-names",
-    breaks: "M5",
+    breaks: "M3",
     file: "src/message/envelope.ts",
     find: "if (end === dot + 1 || end !== text.length) return false;",
     replace: "if (end === dot + 1) return false;",
@@ -71,7 +71,7 @@ export const ROOM_MUTANTS: readonly Mutant[] = [
   // cells
   {
     name: "sums-not-kept",
-    breaks: "R99",
+    breaks: "R98",
     file: "src/cells/collection-totals.ts",
     find: `if (sum !== 0) this.#change(total, ["sums", name], sum);`,
     replace: `if (sum > 0) this.#change(total, ["sums", name], sum);`,
@@ -96,7 +96,7 @@ export const ROOM_MUTANTS: readonly Mutant[] = [
   // extensions
   {
     name: "key-used-for-other-data",
-    breaks: "X46",
+    breaks: "X22",
     file: "src/extensions/publish-once.ts",
     find: "if (first.message === undefined || equal(first.message.data, message.data)) return first.id;",
     replace: "if (first.message !== undefined || equal(first.message, message.data)) return first.id;",
