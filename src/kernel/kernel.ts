@@ -250,7 +250,12 @@ export class Kernel implements AsyncDisposable {
     };
     const wired = (one: Capability): Capability => ({
       ...one,
-      spawn: (context) => one.spawn({ ...context, ...given, noteFailed: this.#noteFailed(context.name, observe) }),
+      spawn: (context) => {
+        const actor = one.spawn({ ...context, ...given, noteFailed: this.#noteFailed(context.name, observe) });
+        // Whether this is an actor is checked by the loop.
+        actor?.watch?.(this.#board, context.name);
+        return actor;
+      },
     });
     return Object.fromEntries(Object.entries(capabilities).map(([name, one]) => [name, wired(one)]));
   }
