@@ -17,7 +17,7 @@ import {
 } from "./entries.ts";
 import { LEASE_MS, MortalKernel } from "./mortal-kernel.ts";
 
-/** Invocations of each entry point that were acknowledged, and what else a run met; rare things must be met by some seed. */
+/** Acknowledged invocations of each entry point, and rare conditions that some seed must meet. */
 export type Sightings = Record<Entry | "kills" | "repeated" | "unanswered" | "requeued", number>;
 
 export class EntriesSimulation {

@@ -24,7 +24,7 @@ export interface Invoked {
   readonly id: string;
 }
 
-/** What its sender was told: its result, or that it will be handled. */
+/** The answer to its sender: the result, or that it will be handled. */
 export type Told = { readonly kind: "done"; readonly result: Json } | { readonly kind: "accepted" };
 
 const COUNTED = "Entry.Counted";
@@ -60,7 +60,7 @@ export function countingCapabilities({ space, bus }: KernelParts) {
   };
 }
 
-/** Sends an invocation; undefined if nothing was acknowledged, so that it may be sent again. */
+/** Sends an invocation; undefined without an acknowledgement, so that it may be sent again. */
 export async function invoke(kernel: Kernel, { entry, id }: Invoked): Promise<Told | undefined> {
   const { space, bus } = kernel;
   const message = (kind: "command" | "event", type: string, data: Json): Message => ({
@@ -97,7 +97,7 @@ export async function invoke(kernel: Kernel, { entry, id }: Invoked): Promise<To
   }
 }
 
-/** Says what is wrong in a store that is at rest: `told` has what each invocation's sender was told, if anything. */
+/** Lost, doubled and partial invocations in a store that is at rest; `told` has the answers to their senders. */
 export async function findings(store: Store, told: ReadonlyMap<Invoked, Told | undefined>): Promise<string[]> {
   const found: string[] = [];
   const ids = [...told.keys()].map(({ id }) => id);

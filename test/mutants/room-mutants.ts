@@ -192,7 +192,7 @@ export const ROOM_MUTANTS: readonly Mutant[] = [
     name: "reconnect-loses-its-place",
     breaks: "K35",
     file: "src/client/subscription.ts",
-    find: "        from = event.id;\n",
+    find: "        from = event.cursor;\n",
     replace: "",
     tests: [CLIENT, "test/client/exchanges.test.ts"],
   },

@@ -1,4 +1,4 @@
-/** Handlers on an engine without an async context. Prints what was stored, and whether the context follows an `await`. */
+/** Handlers on an engine without an async context. Prints the stored values, and whether the context follows an `await`. */
 Object.defineProperty(globalThis.process, "getBuiltinModule", { value: undefined });
 
 const { asyncContext } = await import("../../src/host/async-context.ts");

@@ -1,4 +1,4 @@
-/** Handlers on an engine without an async context, such as a browser of today. */
+/** Handlers on an engine without an async context, like a browser of today. */
 import { describe, expect, test } from "vitest";
 import { runProgram } from "../repo/program.ts";
 
