@@ -476,7 +476,7 @@ export class Kernel implements AsyncDisposable {
     const hasStopped = await new Grace(this.#host, graceMs).outlasts(this.#loop.stop(), LAST_ANSWERS_MS);
     if (hasStopped) return;
     const names = this.#loop.stopping.join(", ");
-    throw new Error(`told to terminate and not ended in time: ${names}; what they hold ends with the process`);
+    throw new Error(`told to terminate and not ended in time: ${names}; their work ends with the process`);
   }
 
   #unwind(grace: Grace): Promise<void> {
