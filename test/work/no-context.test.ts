@@ -53,13 +53,13 @@ describe("without an async context", () => {
     expect([await world.stored("total"), process.errors]).toEqual([2, []]);
   });
 
-  test("[U48] a plain write after an await to a document of the handler is reported once", async () => {
+  test("[U120] a plain write after an await to a document of the handler is reported once", async () => {
     const { process, send } = await setup();
     for (const id of ["a", "b", "c"]) await send("throw", id);
     expect(process.errors).toEqual([expect.objectContaining({ code: "WORK_ESCAPED" })]);
   });
 
-  test("[U48] plain writes to other documents are not reported", async () => {
+  test("[U120] plain writes to other documents are not reported", async () => {
     const { process, send, world } = await setup();
     const sent = send("tx", "a");
     process.space.cell("other").set(1);
