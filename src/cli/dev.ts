@@ -109,7 +109,7 @@ class DevSession {
   async #stop(child: ChildProcess, ended: Promise<void>): Promise<void> {
     child.kill("SIGTERM");
     const timer = this.#host.timer(PATIENCE_MS, () => {
-      this.#terminal.complain("it does not end; it is killed, and what it was doing is done again");
+      this.#terminal.complain("it does not end; it is killed, and its work is repeated");
       child.kill("SIGKILL");
     });
     await ended;

@@ -53,7 +53,7 @@ export const removedByOperator = consumersRemoved;
 export function operatorCapability({ host, bus, store, extensions, loop }: OperatorParts): Capability {
   const record = (action: OperatorAction) => recordAction({ host, store }, action);
   return capability({
-    description: "what an operator does to dead letters, done rows and timers",
+    description: "operations on dead letters, done rows and timers",
     // The audit row is durable before the answer.
     durable: "unawaited",
     sends: { "Timer.Cancel": "command" },
