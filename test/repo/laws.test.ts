@@ -7,7 +7,7 @@ import { ROOT } from "./program.ts";
 const CLOCKS_AND_DICE =
   /\b(?:Date\.now|Math\.random|performance\.now|setTimeout|setInterval|setImmediate|queueMicrotask|nextTick|hrtime|randomUUID|getRandomValues)\b|new Date\(\)/;
 
-/** Comments may name what code may not call. */
+/** Comments may name functions that code may not call. */
 function codeOf(text: string): string {
   return text.replaceAll(/\/\*.*?\*\//gs, "").replaceAll(/(^|\s)\/\/.*$/gm, "");
 }
