@@ -1,6 +1,6 @@
 /**
- * Which folders are extensions, and which files of them may be loaded: regular files inside the folder, reached without any symbolic link.
- * What is wrong with a folder is a finding, not an error: the others are found all the same. SPEC: X7-X9.
+ * Which folders are extensions, and which files of them may be loaded: regular files inside the folder, reached without
+ * any symbolic link. A problem of a folder is a finding, not an error: the other folders are found. SPEC: X7-X9.
  */
 import { lstatSync, readdirSync, readFileSync, realpathSync, statSync } from "node:fs";
 import { basename, join, resolve } from "node:path";
@@ -10,7 +10,7 @@ import { ExtensionError, reasonOf } from "./extension-error.ts";
 import { MANIFEST_FILE, type Manifest, readManifest } from "./manifest.ts";
 import { fileProblemText } from "./yaml-file.ts";
 
-/** An extension that is code already; its manifest is what `manifest.yaml` would say, without the entrypoint. */
+/** An extension given as code, with a manifest like `manifest.yaml` but without the entrypoint. */
 export interface ExtensionInCode {
   readonly manifest: Readonly<Record<string, unknown>>;
   readonly extension: Extension;
@@ -88,7 +88,7 @@ export function insideFile(folder: string, file: string): string {
   if (!found.isFile()) throw outside("is not a regular file");
   if (file === MANIFEST_FILE && found.size > MANIFEST_BYTES_MAX)
     throw outside(`has ${found.size} bytes, at most ${MANIFEST_BYTES_MAX} fit`);
-  // Whatever lies between may be a link too.
+  // A folder on the way may be a link too.
   if (realpathSync(path) !== join(realpathSync(folder), file))
     throw outside("leads out of the folder by a symbolic link");
   return path;
