@@ -133,7 +133,7 @@ export const ROOM_MUTANTS: readonly Mutant[] = [
     file: "src/app/duration.ts",
     find: "min: 60_000",
     replace: "min: 6_000",
-    tests: ["test/app/app.test.ts", APP_EVENTS],
+    tests: ["test/app/duration.test.ts"],
   },
   {
     name: "failed-step-never-called",
