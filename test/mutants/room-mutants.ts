@@ -172,7 +172,7 @@ export const ROOM_MUTANTS: readonly Mutant[] = [
   },
   {
     name: "pid-file-of-another-kernel-removed",
-    breaks: "K22",
+    breaks: "K69",
     file: "src/kernel/instance-lock.ts",
     find: "    if (holderOf(this.#directory) === process.pid) rmSync(",
     replace: "    rmSync(",
@@ -180,7 +180,7 @@ export const ROOM_MUTANTS: readonly Mutant[] = [
   },
   {
     name: "pid-written-through-a-link",
-    breaks: "K22",
+    breaks: "K69",
     file: "src/kernel/instance-lock.ts",
     find: `  rmSync(file, { force: true });
   writeFileSync(file, text, { mode: 0o600, flag: "wx" });`,
