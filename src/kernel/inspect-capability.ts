@@ -145,7 +145,7 @@ function plain(value: unknown): Json {
   return JSON.parse(JSON.stringify(value));
 }
 
-// Answers ------------------------------------------------------------------------------------------------------------
+// Answers -----------------------------------------------------------------------------------------------------------
 
 function graph({ loop, space, bus, topicOf }: Inspected, fromNode: number): GraphView {
   const capabilities = [...loop().actors].map(([name, actor]): CapabilityView => {
@@ -203,7 +203,7 @@ function pending(loop: EventLoop): PendingView[] {
   }));
 }
 
-// Inputs -------------------------------------------------------------------------------------------------------------
+// Inputs ------------------------------------------------------------------------------------------------------------
 
 const pageOfNodes = dataSchema<{ fromNode?: number } | null>(
   (data) => {

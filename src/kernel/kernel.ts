@@ -2,7 +2,7 @@
  * The kernel: composes store, space, bus, loop, extensions and adapters. Boot and shutdown are lists of steps; opened
  * parts are closed in the opposite order, also after a failed boot.
  *
- *     open store -> recover -> replica and scheduler -> routing table, actors, subscriptions -> extensions are initialized and wired
+ *     open store -> recover -> replica and scheduler -> routing table, actors, subscriptions -> extensions
  *       -> dispatch -> extensions start -> socket -> ready
  *
  * SPEC: K20-K29. All functions of a kernel are in its capabilities.
@@ -313,7 +313,7 @@ export class Kernel implements AsyncDisposable {
     };
   }
 
-  // In-process use ---------------------------------------------------------------------------------------------------
+  // In-process use --------------------------------------------------------------------------------------------------
 
   get space(): Space {
     return this.#space;
@@ -429,7 +429,7 @@ export class Kernel implements AsyncDisposable {
     } while (this.#isBusy || !this.#space.scheduler.isIdle);
   }
 
-  // The end ----------------------------------------------------------------------------------------------------------
+  // The end ---------------------------------------------------------------------------------------------------------
 
   /** Graceful stop: no new requests, running work finishes within the grace, then all parts close. Idempotent. */
   close({ graceMs = DRAIN_MS }: { graceMs?: number } = {}): Promise<void> {

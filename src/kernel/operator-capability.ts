@@ -1,7 +1,8 @@
 /**
  * Actions of an operator, in the process that owns the store: on journal rows (`Kernel.Requeue`, `Kernel.Discard`,
  * `Kernel.Purge`), consumers (`Kernel.RemoveConsumer`), timers (`Kernel.CancelTimer`), extensions
- * (`Kernel.RestartExtension`) and actors (`Kernel.Heal`). Each leaves an audit row in the journal (`Sys.Audited`). SPEC: K40, K90, K91.
+ * (`Kernel.RestartExtension`) and actors (`Kernel.Heal`). Each leaves an audit row in the journal (`Sys.Audited`).
+ * SPEC: K40, K90, K91.
  */
 import { consumersRemoved, type OperatorAction, recordAction } from "../bus/audit.ts";
 import type { EventBus } from "../bus/event-bus.ts";

@@ -27,8 +27,8 @@ export const WORK_MUTANTS: readonly Mutant[] = [
     name: "work-writes-after-await-commit-alone",
     breaks: "U38",
     file: "src/work/attempt.ts",
-    find: "return asyncContext.run(this, () => this.within(code));",
-    replace: "return this.within(code);",
+    find: "const value = asyncContext.run(this, () => this.within(code));",
+    replace: "const value = this.within(code);",
     tests: [ONCE],
   },
   {

@@ -51,7 +51,7 @@ async function installed(): Promise<string> {
 }
 
 describe("the packed package", () => {
-  test("[K48] installs in an empty project with nothing but its dependencies, and its command makes and runs an app", async () => {
+  test("[K48] the package installs in an empty project with only its dependencies, and its command creates and runs an app", async () => {
     const folder = await installed();
     const command = join(folder, "node_modules", "millrace", "bin", "millrace.mjs");
     const made = await runProgram(process.execPath, [command, "init", "app"], { cwd: folder });

@@ -452,7 +452,7 @@ describe("files", () => {
   });
 });
 
-describe("places where nothing can be written", () => {
+describe("places that cannot be written", () => {
   const long = "d".repeat(150);
   const unusable: readonly (readonly [directory: string, why: string])[] = [
     ["notes.txt", "notes.txt is not a directory"],
