@@ -125,7 +125,10 @@ export interface KernelHealth {
     /** Acknowledged commits that a restore or failover has lost. */
     readonly historyLost?: string;
   };
-  /** `degraded` while the store is away or has lost commits, while a handler is stuck (`work.stuck`), or ten handlers of one actor have timed out and still run. */
+  /**
+   * `degraded` while the store is away or has lost commits, while a handler is stuck (`work.stuck`), or ten handlers
+   * of one actor have timed out and still run.
+   */
   readonly state: "running" | "degraded" | "stopping" | "stopped";
   /** Running asynchronous handlers. */
   readonly work: WorkHealth;

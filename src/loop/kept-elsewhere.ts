@@ -1,13 +1,13 @@
 /**
- * Commands that this loop has kept and that are not delivered to it: another process shares the journal, and may take what
- * was kept here. The journal is asked for their outcome. SPEC: L43, L111.
+ * Commands that this loop has kept and that are not delivered to it: another process shares the journal, and may take
+ * what was kept here. The journal is asked for their outcome. SPEC: L43, L111.
  *
  * ```
  *   none ──a command is kept and not delivered──> waiting ──another process writes to the journal, or 5 s──> asking
  *    ^                                               ^                                                      │
  *    └────────────each was delivered or settled──────┴──────────────────────────some are left───────────────┘
  * ```
- * Commands that are delivered as soon as they are kept cost no question, because only writes of other processes wake it.
+ * Commands that are delivered as soon as they are kept cost no question: only writes of other processes wake it.
  * Of a long backlog a bounded number is asked for at a time, by turns.
  */
 import type { Host, Timer } from "../host/host.ts";
