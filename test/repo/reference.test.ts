@@ -84,7 +84,7 @@ describe("the reference", () => {
           .map((text) => [text.match(/`([^`]+)`/)?.[1] as string, text] as const),
       ),
     );
-    for (const [name, text] of sections) expect(text, name).toMatch(/```typescript\n[^`]*\b[\s\S]*?```/);
+    for (const [name, text] of sections) expect(text, name).toMatch(/```typescript\n[\s\S]*?\w[\s\S]*?\n```/);
     const all = entries.flatMap(({ name }) => named(pageOf(name).split(/^## /m)[0] as string));
     expect([...new Set(all)].filter((name) => !sections.has(name))).toEqual([]);
     const functions = Object.keys(await import(join(ROOT, "src", "index.ts")));
