@@ -56,15 +56,15 @@ export class OpenKernel implements AsyncDisposable {
     { from, signal }: EventsOptions = {},
   ): AsyncGenerator<AppEvent<string, Json>> {
     const wanted = new Set(typeof names === "string" ? [names] : names);
-    const last = from ?? (await this.kernel.lastEventId());
+    const last = from ?? (await this.kernel.endCursor());
     const follow = { from: last, follow: true, ...(signal ? { signal } : {}) };
-    for await (const { id, message } of this.kernel.bus.tail(follow)) {
+    for await (const { id, cursor, message } of this.kernel.bus.tail(follow)) {
       if (message?.kind !== "event" || !wanted.has(message.type)) continue;
-      yield { id, type: message.type, data: message.data };
+      yield { id, cursor, type: message.type, data: message.data };
     }
   }
 
-  // The call ---------------------------------------------------------------------------------------------------------
+  // The call --------------------------------------------------------------------------------------------------------
 
   async #ask(kind: "command" | "query", type: string, data: Json, options: CallOptions | undefined): Promise<Json> {
     if (options === undefined) return this.kernel[kind](type, data);
@@ -98,7 +98,7 @@ export class OpenKernel implements AsyncDisposable {
     });
   }
 
-  // Life -------------------------------------------------------------------------------------------------------------
+  // Life ------------------------------------------------------------------------------------------------------------
 
   /** The socket that other processes connect to, if it was opened with one. */
   get socketPath(): string | undefined {

@@ -1,8 +1,9 @@
 /**
- * The journal as the loop needs it: events are durable before they are delivered, and each subscriber has its own delivery.
- * The kernel puts the bus here.
+ * The journal as the loop needs it: events are durable before they are delivered, and each subscriber has its own
+ * delivery. The kernel puts the bus here.
  */
 import type { Message } from "../message/envelope.ts";
+import type { JournalPage, JournalPosition } from "../store/journal-position.ts";
 import type { Attempt, WorkSpace } from "../work/attempt.ts";
 import type { HandlerFailure } from "../work/handler-options.ts";
 import type { Retry } from "../work/retry-policy.ts";
@@ -10,7 +11,10 @@ import type { Retry } from "../work/retry-policy.ts";
 export interface EventJournal {
   /** Resolves when the event is durable; it is delivered after that, through `subscribe`. */
   publish(message: Message, source: string): Promise<void>;
-  /** `deliver` is called for every event of the type, and resolves when it has been handled; an error that it throws fails that delivery. */
+  /**
+   * `deliver` is called for every event of the type, and resolves when it has been handled; a thrown error fails that
+   * delivery.
+   */
   subscribe(
     type: string,
     subscriber: string,
@@ -18,8 +22,8 @@ export interface EventJournal {
     options?: DeliveryOptions,
   ): void;
   /**
-   * The same for a handler whose work and delivery are one commit; `deliver` resolves with the result of the handler. Without it, the handler
-   * commits its work before the delivery is settled.
+   * The same for a handler whose work and delivery are one commit; `deliver` resolves with the result of the handler.
+   * Without it, the handler commits its work before the delivery is settled.
    */
   subscribeWork?(work: SubscribedWork, deliver: (message: Message, attempt: Attempt) => Promise<unknown>): void;
   /** Reads the journal for clients that follow it. Without it, `Sys.Subscribe` answers 404. */
@@ -33,7 +37,10 @@ export interface DeliveryOptions {
   readonly concurrency?: number;
   /** Events with the same key are delivered one after the other, in the order of the journal. */
   readonly serialBy?: (message: Message) => string;
-  /** Called for a delivery that has failed for good. With `subscribeWork` it gets an attempt, whose commit carries the failed status. */
+  /**
+   * Called for a delivery that has failed for good. With `subscribeWork` it gets an attempt, whose commit carries the
+   * failed status.
+   */
   readonly onFailed?: (failure: HandlerFailure, attempt: Attempt | undefined, message: Message) => unknown;
 }
 
@@ -48,21 +55,21 @@ export interface SubscribedWork extends DeliveryOptions {
 export interface EventFeed {
   /** Grows with every change of the journal that this process knows of. */
   readonly mark: number;
-  /** The newest id, also where its row is gone; 0 before the first. */
-  lastId(): Promise<number>;
-  /** At most `limit` rows after an id, in the order of their ids; `lastId` was read before them. */
-  page(after: number, limit: number): Promise<EventPage>;
+  /** The position after all rows. */
+  end(): Promise<JournalPosition>;
+  /** At most `limit` rows after a position. */
+  page(after: JournalPosition, limit: number): Promise<EventPage>;
   /** Resolves when the mark has moved, the poll interval is over, or the signal is aborted. */
   grown(mark: number, signal: AbortSignal): Promise<void>;
 }
 
-export interface EventPage {
+export interface EventPage extends Omit<JournalPage, "rows"> {
   readonly rows: readonly JournaledRow[];
-  readonly lastId: number;
 }
 
 export interface JournaledRow {
   readonly id: number;
+  readonly lane?: number;
   readonly topic: string;
   /** Undefined where the row is not an event, or cannot be read. */
   readonly message: Message | undefined;
