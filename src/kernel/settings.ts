@@ -57,7 +57,7 @@ export interface Settings extends Readonly<Record<keyof KernelLimits, Setting<nu
 
 export type SettingName = keyof Settings;
 
-/** The default export of `millrace.config.ts`: `export default { log: "info" } satisfies Config`. The directory is no setting of a file. */
+/** The default export of `millrace.config.ts`: `export default { log: "info" } satisfies Config`. */
 export type Config = {
   readonly [Name in Exclude<SettingName, "directory">]?: Settings[Name] extends Setting<infer Value> ? Value : never;
 };
