@@ -75,7 +75,7 @@ describe("on with a function", () => {
     expect(rows).toMatchObject([{ error: expect.stringContaining("Order.Paid does not take this data: price") }]);
   });
 
-  test("[A6] an event whose data its schema refuses fails the command, and nothing is emitted", async () => {
+  test("[A6] an event with data that its schema refuses fails the command, and no event is emitted", async () => {
     const machine = new Machine();
     const wrong = app("wrong", ({ cell, event }) => {
       const count = cell("count", 0);
