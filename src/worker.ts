@@ -1,4 +1,7 @@
-/** `millrace/worker`: for the files of worker threads: `commands` for those of an app, `serve` for a Web Worker that is an actor. */
+/**
+ * `millrace/worker`: for the files of worker threads: `commands` for those of an app, `serve` for a Web Worker that is
+ * an actor.
+ */
 /// <reference lib="esnext.disposable" preserve="true" />
 export { commands, type WorkerCommands, type WorkerContext, type WorkerFunction } from "./app/worker-commands.ts";
 export type { HandlerContext as CapabilityContext } from "./loop/mailbox-actor.ts";

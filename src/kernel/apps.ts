@@ -1,5 +1,6 @@
 /**
- * The apps of a kernel: a space for each, on the kernel's scheduler, with its event handlers and its schedules. SPEC: A1, A4, A20-A22.
+ * The apps of a kernel: a space for each, on the kernel's scheduler, with its event handlers and its schedules. SPEC:
+ * A1, A4, A20-A22.
  *
  * ```
  *   open spaces ──> build ──> load cells ──> subscribe ──> schedules start
@@ -152,7 +153,7 @@ export class Apps {
     }));
   }
 
-  // Of extensions ----------------------------------------------------------------------------------------------------
+  // Of extensions ---------------------------------------------------------------------------------------------------
 
   /** Runs the app of an extension. The extension decides when it subscribes, and when it ends. */
   async add(app: App): Promise<AddedApp> {

@@ -2,7 +2,7 @@
  * The kernel: composes store, space, bus, loop, extensions and adapters. Boot and shutdown are lists of steps; opened
  * parts are closed in the opposite order, also after a failed boot.
  *
- *     open store -> recover -> replica and scheduler -> routing table, actors, subscriptions -> extensions are initialized and wired
+ *     open store -> recover -> replica and scheduler -> routing table, actors, subscriptions -> extensions
  *       -> dispatch -> extensions start -> socket -> ready
  *
  * SPEC: K20-K29. All functions of a kernel are in its capabilities.
@@ -316,7 +316,7 @@ export class Kernel implements AsyncDisposable {
     };
   }
 
-  // In-process use ---------------------------------------------------------------------------------------------------
+  // In-process use --------------------------------------------------------------------------------------------------
 
   get space(): Space {
     return this.#space;
@@ -434,7 +434,7 @@ export class Kernel implements AsyncDisposable {
     } while (this.#isBusy || !this.#space.scheduler.isIdle);
   }
 
-  // The end ----------------------------------------------------------------------------------------------------------
+  // The end ---------------------------------------------------------------------------------------------------------
 
   /** Graceful stop: no new requests, running work finishes within the grace, then all parts close. Idempotent. */
   close({ graceMs = DRAIN_MS }: { graceMs?: number } = {}): Promise<void> {
@@ -479,7 +479,7 @@ export class Kernel implements AsyncDisposable {
     const hasStopped = await new Grace(this.#host, graceMs).outlasts(this.#loop.stop(), LAST_ANSWERS_MS);
     if (hasStopped) return;
     const names = this.#loop.stopping.join(", ");
-    throw new Error(`told to terminate and not ended in time: ${names}; what they hold ends with the process`);
+    throw new Error(`told to terminate and not ended in time: ${names}; their work ends with the process`);
   }
 
   #unwind(grace: Grace): Promise<void> {
