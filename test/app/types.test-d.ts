@@ -1,5 +1,5 @@
 /**
- * The types of the public API. `npm run types` checks this file, and nothing of it runs: a line that follows `@ts-expect-error` must not
+ * The types of the public API. `npm run types` checks this file without running it: a line that follows `@ts-expect-error` must not
  * compile, and every other line must.
  */
 import { expectTypeOf } from "vitest";
@@ -126,7 +126,7 @@ const shop = app("shop", ({ cell, collection, computed, effect, event }) => {
       timeout: "5 s",
       concurrency: 4,
     });
-    // @ts-expect-error There is no such option.
+    // @ts-expect-error The option is unknown.
     on(paid, { run: () => 1, retries: 3 });
   });
 
@@ -226,7 +226,7 @@ rule("[X72] [X75] the configuration and the tools of an extension have the outpu
     expectTypeOf(parts.config).toEqualTypeOf<JsonObject>();
     return {};
   });
-  // @ts-expect-error There is no such fact of an extension.
+  // @ts-expect-error The field is unknown.
   defineExtension({ id: "plain", depends: [] }, () => ({}));
   // @ts-expect-error A health check says true or false.
   defineExtension({ id: "plain" }, () => ({ healthCheck: () => "well" }));
@@ -239,7 +239,7 @@ rule("[A11] a query that returns a promise does not compile", () => {
   app("late", () => ({ queries: { "Late.Get": async () => 1 } }));
 });
 
-rule("[A14] [A6] what is sent and emitted is typed by its value", () => shop);
+rule("[A14] [A6] the data of a command or event has the type of its value", () => shop);
 
 const billing = app("billing", () => ({
   commands: { "Billing.Pay": (data: { amount: number }) => ({ paid: data.amount }) },
@@ -284,7 +284,7 @@ rule("[A2] [A35] options of state: schema, migrate, label; pages, indexes and to
       { schema: z.object({ width: z.number() }), migrate: () => ({ width: 1 }) },
     );
     expectTypeOf(sized.get()).toEqualTypeOf<{ readonly width: number }>();
-    // @ts-expect-error No such option.
+    // @ts-expect-error The option is unknown.
     cell("count", 0, { migrated: true });
     const tasks = collection<{ status: string; due: number }>("tasks", {
       indexes: [index("by_status", (task) => [task.status, task.due], { totals: 1 })],
@@ -373,7 +373,7 @@ function calls(kernel: Caller<typeof shop>): void {
     if (failure.reason === "TOO_DEAR") expectTypeOf(failure.data).toEqualTypeOf<{ most: number }>();
     if (failure.reason === "NO_PRICE") expectTypeOf(failure.data).toEqualTypeOf<undefined>();
     if (failure.reason === "TIMED_OUT") expectTypeOf(failure.code).toEqualTypeOf<number>();
-    // @ts-expect-error No such reason.
+    // @ts-expect-error The reason is unknown.
     if (failure.reason === "TOO_CHEAP") return;
     const other = await kernel.safeCommand("Shop.Ping");
     // @ts-expect-error A reason of another command.

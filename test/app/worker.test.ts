@@ -42,7 +42,7 @@ describe("worker", () => {
     expect(await kernel.command("Image.Crop", { at: 2 })).toBe(2);
   });
 
-  test("[A38] outside of a thread of the kernel, commands() does nothing, and refuses what is no command", () => {
+  test("[A38] in other threads commands() only returns its commands, and it refuses wrong names and handlers", () => {
     const { commands: all } = commands({ "Image.Flip": ({ x }: { x: number }) => -x });
     expect(all["Image.Flip"]({ x: 3 })).toBe(-3);
     expect(() => commands({ flip: () => 1 })).toThrow("a name is two PascalCase words");
