@@ -119,7 +119,7 @@ export class EventFanout {
     origin.actor.answer(failure ? error(host, message, fromError(failure)) : reply(host, message, null));
   }
 
-  // To the subscribers -----------------------------------------------------------------------------------------------------------
+  // To the subscribers ----------------------------------------------------------------------------------------------
 
   /** Takes an event through one subscriber for the journal; rejects with the failure of its handler. */
   #deliver(message: Message, name: string, attempt?: Attempt): Promise<unknown> {
@@ -162,7 +162,7 @@ export class EventFanout {
     return reason;
   }
 
-  // Relays -----------------------------------------------------------------------------------------------------------------------
+  // Relays ----------------------------------------------------------------------------------------------------------
 
   /**
    * Resolves when each subscriber of this loop was given the event, or after a bounded time: a subscriber may be busy, or in another process. The

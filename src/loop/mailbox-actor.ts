@@ -371,7 +371,7 @@ export class MailboxActor implements CapabilityActor {
     this.#tell(new MadeMessageEvent(reply(this.#host, message, data ?? null), request));
   }
 
-  // Failures -----------------------------------------------------------------------------------------------------------------
+  // Failures --------------------------------------------------------------------------------------------------------
 
   #attemptOf(given: Posted): number {
     return given.request?.kept?.attempt ?? (this.#attempts.size === 0 ? 1 : (this.#attempts.get(given) ?? 1));
