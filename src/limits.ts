@@ -474,3 +474,34 @@ export const RELOAD_BATCH_DOCUMENTS = 500;
 /** Delay before a held document is loaded again after a failure; doubled each time in a row, up to the maximum. */
 export const LOAD_RETRY_MS = 1_000;
 export const LOAD_RETRY_MAX_MS = 30_000;
+
+/** Requests of one principal that wait for their answer over HTTP. */
+export const HTTP_REQUESTS_MAX = 256;
+
+/** A request over HTTP is answered after this time at the latest: with its answer, or with the address where it will be. */
+export const HTTP_WAIT_MS = 30_000;
+
+/** HTTP connections of a server; one more waits until another ends. */
+export const HTTP_CONNECTIONS_MAX = 1_024;
+
+/** Bytes of the headers of an HTTP request. */
+export const HTTP_HEADER_BYTES_MAX = 16_384;
+
+/** The headers of an HTTP request must arrive within this time, the whole request within the next. */
+export const HTTP_HEADERS_MS = 10_000;
+export const HTTP_BODY_MS = 30_000;
+
+/** An idle HTTP connection is kept for this time: longer than load balancers keep theirs. */
+export const HTTP_IDLE_MS = 65_000;
+
+/** Events of one CloudEvents batch. */
+export const CLOUD_EVENT_BATCH_MAX = 500;
+
+/** Bad tokens of one address in a minute, before its requests are refused. */
+export const AUTH_FAILURES_A_MINUTE_MAX = 10;
+
+/** A WebSocket client without a token in its headers sends it within this time. */
+export const WEB_SOCKET_TOKEN_MS = 5_000;
+
+/** Tokens of a kernel. */
+export const TOKENS_MAX = 1_000;

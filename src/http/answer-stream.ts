@@ -19,7 +19,7 @@ export class AnswerStream {
   /** `left` is called once, when the client has left or the stream was ended. */
   constructor(left: () => void) {
     this.#left = left;
-    this.body = new ReadableStream(
+    this.body = new ReadableStream<Uint8Array>(
       {
         start: (controller) => {
           this.#controller = controller;

@@ -12,7 +12,7 @@ import { fromCloudEvent } from "../message/cloud-events.ts";
 import { isMessageType, type Message } from "../message/envelope.ts";
 import { type ErrorData, Failure } from "../message/error-data.ts";
 import type { Json, JsonObject } from "../message/json.ts";
-import { type EventSource, EventSource as Source, serverSent, type StreamFormat } from "./event-source.ts";
+import { type EventSource, EventSource as Source, type StreamFormat, serverSent } from "./event-source.ts";
 import { Exchange } from "./exchange.ts";
 import type { HttpContext, HttpEnv, HttpParts } from "./http-context.ts";
 import { idOfKey } from "./idempotency.ts";
@@ -124,7 +124,12 @@ async function live(parts: HttpParts, context: HttpContext): Promise<Response> {
   const type = context.req.param("type") ?? "";
   requireScope(context.get("principal"), "read", type);
   const data = parseJson(new TextEncoder().encode(context.req.query("data") ?? ""));
-  const source = sourceFor(parts, context, () => "value", ({ data: told }) => (told as JsonObject)["answer"] ?? null);
+  const source = sourceFor(
+    parts,
+    context,
+    () => "value",
+    ({ data: told }) => (told as JsonObject)["answer"] ?? null,
+  );
   return opened(parts, source, await source.open("Sys.Watch", { type, data }), false);
 }
 

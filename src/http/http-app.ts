@@ -42,6 +42,8 @@ export type Served = HttpKernel | { readonly kernel: HttpKernel };
 export interface HttpApp {
   readonly app: Hono<HttpEnv>;
   readonly parts: HttpParts;
+  /** The principal of a request for a WebSocket; undefined if it brings no token. Throws a `Failure` if it may not pass. */
+  admit(request: Request, address: string): Promise<Principal | undefined>;
 }
 
 /** All routes of a kernel: `export default { fetch: httpApp(kernel).fetch }`. */
@@ -49,7 +51,7 @@ export function httpApp(served: Served, options: HttpAppOptions = {}): Hono<Http
   return makeHttpApp(served, options).app;
 }
 
-export function makeHttpApp(served: Served, options: HttpAppOptions, extend?: (app: HttpApp) => void): HttpApp {
+export function makeHttpApp(served: Served, options: HttpAppOptions = {}): HttpApp {
   const problem = unknownOption(options, KNOWN);
   if (problem !== undefined) throw new TypeError(`httpApp: ${problem}`);
   const { host = systemHost(), hosts = LOOPBACK_HOSTS, cors = [], authenticate } = options;
@@ -63,8 +65,10 @@ export function makeHttpApp(served: Served, options: HttpAppOptions, extend?: (a
     const origin = context.req.header("origin");
     const isForeign = origin !== undefined && cors.includes(origin);
     if (isForeign && context.req.method === "OPTIONS") return preflight(origin);
-    context.set("principal", await identify.principalOf(context));
+    context.set("principal", await identify.principalOf(context.req.raw, addressOf(context)));
     await next();
+    // The client opens another connection, to another kernel.
+    if (parts.isDraining) context.res.headers.set("connection", "close");
     if (isForeign) allowOrigin(context.res.headers, origin);
   });
   app.onError((error) => problemOf(error));
@@ -73,8 +77,12 @@ export function makeHttpApp(served: Served, options: HttpAppOptions, extend?: (a
   addEventRoutes(app, parts);
   addLineRoutes(app, parts);
   addMetaRoutes(app, parts);
-  extend?.({ app, parts });
-  return { app, parts };
+  const admit = async (request: Request, address: string) => {
+    checkGate({ hosts, cors }, request.headers);
+    const sendsTokenLater = authenticate === undefined && !request.headers.has("authorization");
+    return sendsTokenLater ? undefined : identify.principalOf(request, address);
+  };
+  return { app, parts, admit };
 }
 
 /** Finds the principal of a request. Addresses that send many bad tokens are refused for the rest of the minute. */
@@ -91,16 +99,15 @@ class Identification {
     this.#authenticate = authenticate;
   }
 
-  async principalOf(context: HttpContext): Promise<Principal> {
+  async principalOf(request: Request, address: string): Promise<Principal> {
     if (this.#authenticate === "none") return ANONYMOUS;
-    const address = addressOf(context);
     const minute = Math.floor(this.#host.monotonic() / MINUTE_MS);
     if (minute !== this.#minute) this.#failures.clear();
     this.#minute = minute;
     const failures = this.#failures.get(address) ?? 0;
     if (failures >= AUTH_FAILURES_A_MINUTE_MAX)
       throw new Failure(429, "too many requests with a bad token; wait a minute", { retryable: true });
-    const principal = await this.#find(context.req.raw);
+    const principal = await this.#find(request);
     if (principal !== undefined) return principal;
     this.#failures.set(address, failures + 1);
     throw new Failure(401, "a request needs a token: Authorization: Bearer …; make one with: millrace token add NAME", {

@@ -39,13 +39,15 @@ function messages({ host, kernel }: HttpParts, context: HttpContext): Response {
       if (out.unread === 0) return;
     }
   };
-  void input.feed(context.req.raw.body, (chunk) => {
-    connection.data(chunk);
-    void drained();
-  }).then(
-    () => connection.ended(),
-    () => connection.lost(),
-  );
+  void input
+    .feed(context.req.raw.body, (chunk) => {
+      connection.data(chunk);
+      void drained();
+    })
+    .then(
+      () => connection.ended(),
+      () => connection.lost(),
+    );
   return new Response(out.body, { headers: { "content-type": "application/x-ndjson", "cache-control": "no-store" } });
 }
 

@@ -1,5 +1,6 @@
 /** Whole messages of a client: the scopes of its token apply to each, and its name stands in each. SPEC: W13, W27. */
-import type { Message, Refused } from "../message/envelope.ts";
+import type { Rejected } from "../adapters/ndjson-connection.ts";
+import type { Message } from "../message/envelope.ts";
 import { isFailure } from "../message/error-data.ts";
 import { actionOf, type Principal, requireScope } from "./principal.ts";
 
@@ -7,7 +8,7 @@ import { actionOf, type Principal, requireScope } from "./principal.ts";
 const OF_THE_LOOP: ReadonlySet<string> = new Set(["Sys.Subscribe", "Sys.Unsubscribe", "Sys.Watch", "Sys.Unwatch"]);
 
 /** The message as it goes to the loop, or why it does not. */
-export function messageOf(principal: Principal, message: Message): Message | (Omit<Refused, "code"> & { code: 403 }) {
+export function messageOf(principal: Principal, message: Message): Message | Rejected {
   try {
     require(principal, message);
   } catch (error) {

@@ -10,9 +10,7 @@ import { requireScope } from "./principal.ts";
 export function addMetaRoutes(app: Hono<HttpEnv>, parts: HttpParts): void {
   const { kernel } = parts;
   app.get("/livez", () => new Response("live\n"));
-  app.get("/readyz", () =>
-    parts.isDraining ? new Response("draining\n", { status: 503 }) : new Response("ready\n"),
-  );
+  app.get("/readyz", () => (parts.isDraining ? new Response("draining\n", { status: 503 }) : new Response("ready\n")));
   app.get("/openapi.json", async (context) => {
     requireScope(context.get("principal"), "read");
     const { types } = (await kernel.query("Syscall.Describe", null)) as unknown as { types: readonly DescribedType[] };

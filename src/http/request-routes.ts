@@ -7,10 +7,10 @@
  */
 import type { Hono } from "hono";
 import { HTTP_REQUESTS_MAX, HTTP_WAIT_MS } from "../limits.ts";
-import { isMessageType, type Message } from "../message/envelope.ts";
-import { errorData, type ErrorData, Failure } from "../message/error-data.ts";
-import type { Json } from "../message/json.ts";
 import { contentId } from "../message/content-id.ts";
+import { isMessageType, type Message } from "../message/envelope.ts";
+import { type ErrorData, errorData, Failure } from "../message/error-data.ts";
+import type { Json } from "../message/json.ts";
 import { Exchange } from "./exchange.ts";
 import type { HttpContext, HttpEnv, HttpParts } from "./http-context.ts";
 import { idOfKey } from "./idempotency.ts";
@@ -111,7 +111,12 @@ export class RequestRoutes {
   }
 
   /** The answer, or undefined if the time has passed. `leave` is called if the client has left. */
-  #within(answer: Promise<Message>, waitMs: number, signal: AbortSignal, leave: () => void): Promise<Message | undefined> {
+  #within(
+    answer: Promise<Message>,
+    waitMs: number,
+    signal: AbortSignal,
+    leave: () => void,
+  ): Promise<Message | undefined> {
     return new Promise((resolve) => {
       const timer = this.#parts.host.timer(waitMs, () => resolve(undefined), { keepAlive: false });
       signal.addEventListener("abort", leave, { once: true });
@@ -186,7 +191,10 @@ function requestHeaders(id: string): Record<string, string> {
 function typeOf(context: HttpContext): string {
   const type = context.req.param("type") ?? "";
   if (isMessageType(type)) return type;
-  throw new Failure(404, `"${type}" is no type; types are two PascalCase names, like Shop.Order (/openapi.json lists them)`);
+  throw new Failure(
+    404,
+    `"${type}" is no type; types are two PascalCase names, like Shop.Order (/openapi.json lists them)`,
+  );
 }
 
 export async function bodyOf(context: HttpContext): Promise<Json> {
@@ -204,7 +212,8 @@ function dataInUrl(context: HttpContext): Json {
 function preferenceOf(context: HttpContext): { wait: number; isAsync: boolean } {
   const preferences = (context.req.header("prefer") ?? "").split(/,\s*/);
   const wait = preferences.find((preference) => preference.startsWith("wait="));
-  const waitMs = wait === undefined ? HTTP_WAIT_MS : Math.min(secondsIn(wait.slice("wait=".length)) * 1_000, HTTP_WAIT_MS);
+  const waitMs =
+    wait === undefined ? HTTP_WAIT_MS : Math.min(secondsIn(wait.slice("wait=".length)) * 1_000, HTTP_WAIT_MS);
   return { wait: waitMs, isAsync: preferences.includes("respond-async") && wait === undefined };
 }
 
@@ -214,4 +223,3 @@ function secondsIn(text: string | undefined): number {
   if (!(seconds >= 0)) throw new Failure(400, `wait: takes a number of seconds, got "${text}"`);
   return seconds;
 }
-
