@@ -3,7 +3,7 @@
  * of the bus for each handler of events, a command for each schedule. SPEC: A1, A8-A22.
  */
 import type { EventBus } from "../bus/event-bus.ts";
-import type { WorkHandler } from "../bus/handler.ts";
+import type { TransactionalHandler } from "../bus/handler.ts";
 import type { SubscribeOptions } from "../bus/subscription.ts";
 import type { Host } from "../host/host.ts";
 import { HANDLER_TIMEOUT_MS } from "../limits.ts";
@@ -201,7 +201,7 @@ export class BuiltApp {
     }
     const handler = does as OnFunction;
     const scope = { topicOf, nameOf: this.#nameOf };
-    const handle: WorkHandler = (delivered, tx) =>
+    const handle: TransactionalHandler = (delivered, tx) =>
       handler(event.read(delivered.payload) as never, new HandlerTx(tx, scope));
     bus.subscribe(topic, handle, { ...given, timeoutMs, space: this.#parts.space });
   }

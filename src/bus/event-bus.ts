@@ -41,7 +41,7 @@ import { type RemovedConsumer, removeConsumers } from "./consumer-removal.ts";
 import { Consumers } from "./consumers.ts";
 import { Delivery } from "./delivery.ts";
 import { Dispatcher } from "./dispatcher.ts";
-import type { Handler, TransactionalHandler, WorkHandler } from "./handler.ts";
+import type { Handler, TransactionalHandler } from "./handler.ts";
 import type { HandlingRing } from "./handling-ring.ts";
 import { HeldEvents } from "./held-events.ts";
 import { JournalFeed } from "./journal-feed.ts";
@@ -58,7 +58,6 @@ import { Slots } from "./slots.ts";
 import {
   type Call,
   checkedConsumer,
-  type FailedCall,
   type RelayOptions,
   requireSubscribeOptions,
   type SubscribeOptions,
@@ -67,10 +66,9 @@ import {
   type SubscriptionView,
   type TransactionalOptions,
   type WorkCall,
-  type WorkOptions,
 } from "./subscription.ts";
 import { Subscriptions } from "./subscriptions.ts";
-import { type TailOptions, tail } from "./tail.ts";
+import { type TailedRow, type TailOptions, tail } from "./tail.ts";
 import { TopicMatches } from "./topic-match.ts";
 import { Topics } from "./topics.ts";
 import { TransactionalShare } from "./transactional-share.ts";
@@ -219,12 +217,6 @@ export class EventBus<TopicMap extends object = AnyTopics> implements AsyncDispo
   /** Registers a handler whose writes, events, receipt and delivery commit together: its effect happens once. */
   subscribe<Topic extends TopicOf<TopicMap>>(
     topic: Topic,
-    handler: WorkHandler<TopicMap[Topic]>,
-    options: WorkOptions,
-  ): void;
-  /** The same over documents of a replica, by their names. */
-  subscribe<Topic extends TopicOf<TopicMap>>(
-    topic: Topic,
     handler: TransactionalHandler<TopicMap[Topic]>,
     options: TransactionalOptions,
   ): void;
@@ -237,11 +229,6 @@ export class EventBus<TopicMap extends object = AnyTopics> implements AsyncDispo
   /** Registers a handler for all topics of a pattern, such as `email.*`. */
   subscribe(
     pattern: `${string}*${string}`,
-    handler: WorkHandler<TopicMap[TopicOf<TopicMap>]>,
-    options: WorkOptions,
-  ): void;
-  subscribe(
-    pattern: `${string}*${string}`,
     handler: TransactionalHandler<TopicMap[TopicOf<TopicMap>]>,
     options: TransactionalOptions,
   ): void;
@@ -252,8 +239,8 @@ export class EventBus<TopicMap extends object = AnyTopics> implements AsyncDispo
   ): void;
   subscribe(
     pattern: string,
-    handler: Handler<never> | TransactionalHandler<never> | WorkHandler<never>,
-    options: SubscribeOptions | TransactionalOptions | WorkOptions,
+    handler: Handler<never> | TransactionalHandler<never>,
+    options: SubscribeOptions | TransactionalOptions,
   ): void {
     this.#requireOpen();
     if (typeof handler !== "function") throw misuse(`a handler is a function of the event, got ${show(handler)}`);
@@ -279,8 +266,8 @@ export class EventBus<TopicMap extends object = AnyTopics> implements AsyncDispo
     const { space, clearance, failed, ...options } = relayed;
     const { subscriberId } = options;
     const attempts = space.attemptsOf(`the handler of ${subscriberId}`, clearance);
-    const work = { attempts, call: this.#watched(deliver, subscriberId) as WorkCall, failed };
-    const call: Call = { kind: "transactional", replica: space.replica(space.name), work };
+    const handle = this.#watched(deliver, subscriberId) as WorkCall;
+    const call: Call = { kind: "transactional", replica: space.replica(space.name), attempts, handle, failed };
     const limited = { ...options, timeoutMs: TIMER_DELAY_MS_MAX };
     this.#add(new Subscription(pattern, call, limited, { ...this.#defaults, board: undefined }));
   }
@@ -388,7 +375,7 @@ export class EventBus<TopicMap extends object = AnyTopics> implements AsyncDispo
   }
 
   /** The journal from a position on, and if asked for what comes after. */
-  tail(options: TailOptions = {}): AsyncGenerator<JournalRow, void, undefined> {
+  tail(options: TailOptions = {}): AsyncGenerator<TailedRow, void, undefined> {
     return tail({ host: this.#host, store: this.#store, signal: this.#signal }, options);
   }
 
@@ -495,35 +482,28 @@ export class EventBus<TopicMap extends object = AnyTopics> implements AsyncDispo
   }
 }
 
-/** How a handler is called: in a transaction on a space, on a replica, or in none. */
+/** A handler with a space gets a transaction of it. */
 function callOf(
-  handler: Handler<never> | TransactionalHandler<never> | WorkHandler<never>,
-  options: SubscribeOptions | TransactionalOptions | WorkOptions,
+  handler: Handler<never> | TransactionalHandler<never>,
+  options: SubscribeOptions | TransactionalOptions,
   outboxOf: (space: WorkSpace) => Outbox,
 ): Call {
   if (!("space" in options) || options.space === undefined) return { kind: "plain", handler: handler as Handler };
-  const { space, subscriberId } = options;
-  const kind = "transactional";
-  if ("attemptsOf" in space && typeof space.attemptsOf === "function") {
-    const attempts = space.attemptsOf(`the handler of subscriber ${subscriberId}`);
-    const outbox = outboxOf(space);
-    const call = workCall(handler as WorkHandler, outbox);
-    const failed = failedCall((options as WorkOptions).onFailed, outbox);
-    return { kind, replica: space.replica(space.name), work: { attempts, call, failed } };
-  }
-  if ("transaction" in space && typeof space.transaction === "function")
-    return { kind, handler: handler as TransactionalHandler, replica: space };
-  throw misuse("space is an open space, or the replica of one");
-}
-
-function workCall(handler: WorkHandler, outbox: Outbox): WorkCall {
-  return (event, attempt) => attempt.enter(() => handler(event, new Tx(attempt, outbox, event.message)));
-}
-
-function failedCall(onFailed: WorkOptions["onFailed"], outbox: Outbox): FailedCall | undefined {
-  if (onFailed === undefined) return undefined;
-  return (failure, event, attempt) =>
-    attempt.enter(() => onFailed(failure, new Tx(attempt, outbox, event.message), event));
+  const { space, subscriberId, onFailed } = options;
+  if (typeof space !== "object" || space === null || typeof space.attemptsOf !== "function")
+    throw misuse("space is an open space: await Space.open({ store, name })");
+  const outbox = outboxOf(space);
+  const call = handler as TransactionalHandler;
+  return {
+    kind: "transactional",
+    replica: space.replica(space.name),
+    attempts: space.attemptsOf(`the handler of subscriber ${subscriberId}`),
+    handle: (event, attempt) => attempt.enter(() => call(event, new Tx(attempt, outbox, event.message))),
+    failed:
+      onFailed &&
+      ((failure, event, attempt) =>
+        attempt.enter(() => onFailed(failure, new Tx(attempt, outbox, event.message), event))),
+  };
 }
 
 function isIds(which: readonly number[] | RequeueQuery): which is readonly number[] {

@@ -23,7 +23,7 @@ import type { WorkBoard } from "../work/work-board.ts";
 import { BusError } from "./bus-error.ts";
 import type { Event } from "./event.ts";
 import type { EventRun } from "./event-run.ts";
-import type { Handler, HandlerContext, HandlerTransaction, TransactionalHandler } from "./handler.ts";
+import type { Handler, HandlerContext } from "./handler.ts";
 import { WaitingBound } from "./waiting-bound.ts";
 
 /**
@@ -39,12 +39,7 @@ export interface SubscribeOptions<Context = HandlerContext> extends HandlerOptio
   readonly durable?: boolean;
 }
 
-export interface TransactionalOptions extends SubscribeOptions<HandlerTransaction> {
-  /** The space that the handler's transaction writes to: its writes, emits, receipt and delivery commit together. */
-  readonly space: Replica;
-}
-
-export interface WorkOptions extends SubscribeOptions<Tx> {
+export interface TransactionalOptions extends SubscribeOptions<Tx> {
   /** The space that the handler's transaction is of: its writes, events, receipt and delivery commit together. */
   readonly space: WorkSpace;
 }
@@ -78,19 +73,11 @@ export interface SubscriptionView {
 
 export interface TransactionalCall {
   readonly kind: "transactional";
-  /** Of a handler that was subscribed with a replica. */
-  readonly handler?: TransactionalHandler;
   readonly replica: Replica;
-  /** Of a handler that was subscribed with an open space. */
-  readonly work?: HandlerWork | undefined;
-}
-
-/** Attempts of a handler, and its call. */
-export interface HandlerWork {
   readonly attempts: AttemptKind;
-  readonly call: WorkCall;
+  readonly handle: WorkCall;
   /** Calls its `onFailed`, if it has one. */
-  readonly failed?: FailedCall | undefined;
+  readonly failed: FailedCall | undefined;
 }
 
 /** Calls a handler, or passes the event to an actor and resolves with the result of the actor's handler. */
@@ -99,7 +86,7 @@ export type WorkCall = (event: Event, attempt: Attempt) => unknown;
 /** Calls `onFailed` of a handler as part of an attempt. */
 export type FailedCall = (failure: HandlerFailure, event: Event, attempt: Attempt) => unknown;
 
-export interface RelayOptions extends Omit<WorkOptions, "onFailed"> {
+export interface RelayOptions extends Omit<TransactionalOptions, "onFailed"> {
   readonly failed?: FailedCall | undefined;
   readonly clearance: readonly string[] | undefined;
 }
@@ -157,7 +144,7 @@ export class Subscription {
     this.serialBy = options.serialBy;
     this.onFailed = options.onFailed;
     this.handlesFailures =
-      options.onFailed !== undefined || (call.kind === "transactional" && call.work?.failed !== undefined);
+      options.onFailed !== undefined || (call.kind === "transactional" && call.failed !== undefined);
     this.concurrency = options.concurrency ?? defaults.concurrency;
     this.lineBound = new WaitingBound(this.concurrency, SUBSCRIPTION_LINE_MAX);
     this.durable = options.durable ?? true;

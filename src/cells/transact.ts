@@ -148,7 +148,7 @@ export function tryOnce<T>(attempt: Attempt, code: () => T): Tried<T> {
     end = { value: attempt.within(() => synchronous(code)) };
     const refused = refusalOf(end.value, attempt.refusal);
     if (refused !== undefined) throw refused;
-    if (attempt.unready === undefined) attempt.requireWritable();
+    if (attempt.unready === undefined) attempt.seal();
     return { attempt, end, ...conclude(attempt) };
   } catch (error) {
     end = { error };

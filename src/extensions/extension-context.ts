@@ -9,7 +9,7 @@ import { join } from "node:path";
 import type { Event } from "../bus/event.ts";
 import type { EventBus } from "../bus/event-bus.ts";
 import type { HandlerContext } from "../bus/handler.ts";
-import type { SubscribeOptions, WorkOptions } from "../bus/subscription.ts";
+import type { SubscribeOptions, TransactionalOptions } from "../bus/subscription.ts";
 import type { Space } from "../cells/space.ts";
 import type { Host } from "../host/host.ts";
 import { TIMER_DELAY_MS_MAX } from "../limits.ts";
@@ -167,7 +167,7 @@ export class ExtensionContext {
   subscribeEvent<Payload = Json>(
     topic: string,
     handler: (event: Event<Payload>, tx: EventTx) => unknown,
-    options: Omit<WorkOptions, "subscriberId">,
+    options: Omit<TransactionalOptions, "subscriberId">,
   ): void;
   /** Hears of events, at least once each; `event.id` tells repetitions. The manifest must declare the topic as `custom`. */
   subscribeEvent<Payload = Json>(
@@ -202,7 +202,7 @@ export class ExtensionContext {
       bus.subscribe(topic, handle, { ...rest, ...(failed ? { onFailed: failed } : {}), timeoutMs: TIMER_DELAY_MS_MAX });
     } else {
       const handle = (event: Event, tx: Tx) => this.#handleOnce(handler as EventWork, event, tx);
-      const failed = onFailed as WorkOptions["onFailed"];
+      const failed = onFailed as TransactionalOptions["onFailed"];
       bus.subscribe(topic, handle, { ...rest, ...(failed ? { onFailed: failed } : {}), timeoutMs: limitMs, space });
     }
     this.#record.subscribed.add(topic);

@@ -37,6 +37,7 @@ import type { Message } from "../message/envelope.ts";
 import { type ErrorData, failureFrom } from "../message/error-data.ts";
 import type { Json } from "../message/json.ts";
 import type { Lineage } from "../message/lineage.ts";
+import { cursorOf } from "../store/journal-position.ts";
 import { labelOf } from "../store/label.ts";
 import type { Store } from "../store/store.ts";
 import type { Requester } from "../work/outbox.ts";
@@ -257,7 +258,12 @@ export class Kernel implements AsyncDisposable {
     };
     const wired = (one: Capability): Capability => ({
       ...one,
-      spawn: (context) => one.spawn({ ...context, ...given, noteFailed: this.#noteFailed(context.name, observe) }),
+      spawn: (context) => {
+        const actor = one.spawn({ ...context, ...given, noteFailed: this.#noteFailed(context.name, observe) });
+        // Whether this is an actor is checked by the loop.
+        actor?.watch?.(this.#board, context.name);
+        return actor;
+      },
     });
     return Object.fromEntries(Object.entries(capabilities).map(([name, one]) => [name, wired(one)]));
   }
@@ -348,9 +354,9 @@ export class Kernel implements AsyncDisposable {
     return whenItStands(standing, () => this.#loop.request(message));
   }
 
-  /** The id of the newest row of the journal. */
-  lastEventId(): Promise<number> {
-    return this.#store.lastId();
+  /** The cursor after the newest row of the journal. */
+  async endCursor(): Promise<string> {
+    return cursorOf(await this.#store.journalEnd());
   }
 
   /** The record of a token of a client, if it is valid. */

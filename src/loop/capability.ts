@@ -70,6 +70,8 @@ export interface CapabilityActor {
   withdraw?(message: string): boolean;
   /** The ids of what it was given and has not handled to the end, where it can tell. */
   given?(): ReadonlySet<string>;
+  /** From now on it lists the handler that runs, if that is in no mailbox of this process. */
+  watch?(board: WorkBoard, name: string): void;
   /** Resolves when nothing is being handled, where the actor can tell. */
   idle?(): Promise<void>;
 }

@@ -34,7 +34,7 @@ import type { Commit } from "../store/transaction.ts";
 import { Attempt, type AttemptKind } from "../work/attempt.ts";
 import { callHandler, type HandlerEnd, isThenable } from "../work/handler-call.ts";
 import type { HandlerFailure } from "../work/handler-options.ts";
-import { labelMessages, Outbox } from "../work/outbox.ts";
+import { Outbox } from "../work/outbox.ts";
 import type { Receipts } from "../work/receipts.ts";
 import { endWithRefusal } from "../work/refusal.ts";
 import { type Next, Retries } from "../work/retries.ts";
@@ -258,18 +258,12 @@ class CommandEntry {
       if (answer.kind === "impure")
         throw new Failure(500, `${name} gave an invalid answer: ${problemText(within("data", answer.problem))}`);
       value = admit({ request: requestOf(message), result: answer.value }, undefined) as ReceiptValue;
-      attempt.requireWritable();
+      attempt.seal(new Receipt(receipt, value));
     } catch (error) {
       attempt.abort("it cannot be committed");
       throw error;
     }
-    const { transaction, label } = attempt;
-    const { entries } = transaction;
-    transaction.leave(new Receipt(receipt, value));
-    if (label.length > 0) {
-      transaction.labels.push({ ...receipt, path: [], labels: [...label] });
-      labelMessages(label, transaction);
-    }
+    const { entries } = attempt.transaction;
     // An event is here without a journal; the row of a command is its own.
     if (message.kind === "command")
       entries.push({ message, topic: message.type, source: name, as: { status: "done" } });
@@ -399,11 +393,10 @@ class CommandEntry {
   /** A journaled command is settled by the commit; of another one the commit brings the row. */
   async #commitFailure({ message, kept, failure }: FailedMessage, attempt: Attempt, retries: Retries): Promise<Next> {
     const { name, commitWith } = this.#spawned;
-    const { transaction, label } = attempt;
+    const { transaction } = attempt;
     const { entries } = transaction;
     const settlement = kept?.failing(failure.message);
-    attempt.requireWritable();
-    if (label.length > 0) labelMessages(label, transaction);
+    attempt.seal();
     if (settlement !== undefined) transaction.settlements.push(settlement);
     else if (message.kind === "command")
       entries.push({ message, topic: message.type, source: name, as: { status: "failed", error: failure.message } });

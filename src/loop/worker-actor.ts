@@ -20,6 +20,7 @@ import { causationOf, checkMessage, isId, type Message, type Metadata } from "..
 import { errorData, Failure, thrownText } from "../message/error-data.ts";
 import { cloneJson } from "../message/json-copy.ts";
 import { MillraceError } from "../message/millrace-error.ts";
+import type { WorkBoard, WorkEntry } from "../work/work-board.ts";
 import type { ActorEvent, ActorListener, CapabilityActor, Posted } from "./capability.ts";
 import { type CapabilityDefinition, dispatch, requireHandlers } from "./define-capability.ts";
 import { MadeMessageEvent, MailboxActor } from "./mailbox-actor.ts";
@@ -63,6 +64,11 @@ export class WorkerActor implements CapabilityActor {
   /** Ids of the requests that it waits for. */
   readonly #asked = new Set<string>();
   #idleWaiters: (() => void)[] = [];
+  #board: WorkBoard | undefined;
+  /** The capability, as the board lists it. */
+  #name = "";
+  /** The message that the worker handles, and its entry on the board. */
+  #listed: { readonly posted: Posted; readonly entry: WorkEntry } | undefined;
 
   constructor(worker: WorkerLike) {
     this.#worker = worker;
@@ -71,6 +77,11 @@ export class WorkerActor implements CapabilityActor {
 
   get mailboxLength(): number {
     return this.#given.length;
+  }
+
+  watch(board: WorkBoard, name: string): void {
+    this.#board = board;
+    this.#name = name;
   }
 
   postMessage(message: Message): void {
@@ -83,6 +94,7 @@ export class WorkerActor implements CapabilityActor {
     if (isAnswer(message)) this.#asked.delete(causationOf(message) ?? "");
     else if (this.#manner !== "bare" || isRequest(message)) this.#given.push(posted);
     else parcel?.ended();
+    this.#list();
   }
 
   awaits(request: string): boolean {
@@ -102,6 +114,7 @@ export class WorkerActor implements CapabilityActor {
 
   async terminate(reason = "the actor was terminated"): Promise<void> {
     for (const { parcel } of this.#given.splice(0)) parcel?.ended(reason);
+    this.#list();
     this.#checkIdle();
     await this.#worker.terminate();
   }
@@ -140,6 +153,7 @@ export class WorkerActor implements CapabilityActor {
     const events = this.#given.filter(({ message }) => !isRequest(message));
     this.#given = this.#given.filter(({ message }) => isRequest(message));
     for (const { parcel } of events) parcel?.ended();
+    this.#list();
     this.#checkIdle();
   }
 
@@ -148,7 +162,22 @@ export class WorkerActor implements CapabilityActor {
     if (at < 0) return;
     const [given] = this.#given.splice(at, 1);
     given?.parcel?.ended(failure);
+    this.#list();
     this.#checkIdle();
+  }
+
+  /** A worker handles its messages in their order: the first one is the one that it handles. */
+  #list(): void {
+    const board = this.#board;
+    const [posted] = this.#given;
+    if (board === undefined || posted === this.#listed?.posted) return;
+    if (this.#listed !== undefined) board.end(this.#listed.entry);
+    this.#listed = undefined;
+    if (posted === undefined) return;
+    const { kind, type, metadata } = posted.message;
+    const entryPoint = kind === "command" || kind === "query" ? kind : "event";
+    const entry = board.begin({ entryPoint, handler: this.#name, timeoutMs: 0 }, metadata.id, type);
+    this.#listed = { posted, entry };
   }
 
   #tell(event: ActorEvent): void {

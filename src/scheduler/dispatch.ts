@@ -9,13 +9,13 @@
  * A send that waited starts again with the first step, which costs little.
  */
 import type { Host } from "../host/host.ts";
-import { SENDS_ASIDE_MAX } from "../limits.ts";
+import { HANDLER_TIMEOUT_MS, SENDS_ASIDE_MAX } from "../limits.ts";
 import type { Json } from "../message/json.ts";
 import { isWithin, labelOf } from "../store/label.ts";
 import { refusal } from "../store/label-checks.ts";
 import type { Replica } from "../store/replica.ts";
 import type { AttemptKind, Home, Unready, Views } from "../work/attempt.ts";
-import { isThenable } from "../work/handler-call.ts";
+import { endOf, isThenable } from "../work/handler-call.ts";
 import { refusalOf } from "../work/refusal.ts";
 import type { WorkBoard } from "../work/work-board.ts";
 import { Closure, type ClosureParts } from "./closure.ts";
@@ -213,24 +213,26 @@ export class Dispatch {
     if (end.threw || !isThenable(end.value)) return this.#ended(queue, handling, end);
     queue.running = send;
     this.#parts.runner.selfWaits.refuse(handling, String(send.stream));
-    void this.#endsLater(queue, handling, end.value);
+    void this.#endsLater(queue, handling, end.value, handler.timeoutMs ?? HANDLER_TIMEOUT_MS);
     return true;
   }
 
-  async #endsLater(queue: SendQueue, handling: Handling, promise: PromiseLike<unknown>): Promise<void> {
+  async #endsLater(
+    queue: SendQueue,
+    handling: Handling,
+    promise: PromiseLike<unknown>,
+    timeoutMs: number,
+  ): Promise<void> {
     const { send } = handling;
-    const facts = { entryPoint: "stream", handler: String(send.stream), timeoutMs: 0 } as const;
-    const { board } = this;
-    const work = board?.begin(facts, send.id, "send");
-    let end: End;
-    try {
-      end = { threw: false, value: await promise };
-    } catch (error) {
-      end = { threw: true, error };
-    }
-    if (work !== undefined) board?.end(work);
+    const { host } = this.#parts;
+    const message = { type: "send", metadata: { id: send.id } };
+    const facts = { entryPoint: "stream", handler: String(send.stream), timeoutMs, message } as const;
+    // A stream's handler does not keep the process alive, so its timeout does not either.
+    const end = await endOf(promise, { ...facts, host, cancellable: handling, board: this.board, keepAlive: false });
     queue.running = undefined;
-    this.#ended(queue, handling, end);
+    if (end.kind === "timeout") this.#answers.failWith(queue, send, "timeout", end.error);
+    else if (end.kind === "threw") this.#ended(queue, handling, { threw: true, error: end.error });
+    else this.#ended(queue, handling, { threw: false, value: end.value });
     this.#passes.wake();
   }
 

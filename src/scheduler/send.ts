@@ -24,6 +24,8 @@ import type { StreamRecord } from "./stream-record.ts";
 export type SendFailure =
   /** The handler threw. */
   | "threw"
+  /** The handler took longer than its timeout. */
+  | "timeout"
   /** The preflight threw. */
   | "preflight"
   /** A document that the handler reads, or the handler itself, could not be loaded. */

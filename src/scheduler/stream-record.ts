@@ -27,6 +27,8 @@ export interface HandlerOptions {
   readonly presync?: (value: Json) => Promise<unknown>;
   /** The labels that the handler may read; undefined: all. */
   readonly clearance?: readonly string[];
+  /** An asynchronous handler that takes longer has failed: 300,000 ms unless given; 0 for ever. */
+  readonly timeoutMs?: number;
 }
 
 export interface RegisteredHandler extends HandlerOptions {

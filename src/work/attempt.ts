@@ -27,6 +27,7 @@ import { handOut } from "../store/admit.ts";
 import type { CommitOutcome, Precondition } from "../store/commit.ts";
 import { isWithin, join, type Label, labelOf, PUBLIC } from "../store/label.ts";
 import { refusal, requireTransactionWritable } from "../store/label-checks.ts";
+import type { Receipt } from "../store/receipt.ts";
 import type { Replica } from "../store/replica.ts";
 import type { ReplicaDocument } from "../store/replica-document.ts";
 import type { Commit, Transaction, TransactionMark } from "../store/transaction.ts";
@@ -389,11 +390,24 @@ export class Attempt implements WorkContext, Cancellable {
     for (const [, child] of this.children) requireTransactionWritable(this.label, child, this.kind.name);
   }
 
+  /** Leaves a receipt, with the label of the reads. */
+  leave(receipt: Receipt, transaction = this.transaction): void {
+    const { scope, id } = receipt;
+    transaction.leave(receipt);
+    if (this.label.length > 0) transaction.labels.push({ scope, id, path: [], labels: [...this.label] });
+  }
+
+  /** Before the commit: the receipt and the messages get the label of the reads. Throws like `requireWritable`. */
+  seal(receipt?: Receipt): void {
+    this.requireWritable();
+    if (receipt !== undefined) this.leave(receipt);
+    labelMessages(this.label, this.transaction);
+  }
+
   /** Applies the writes, and tells launched work. The attempt has ended. */
   commit(): Commit {
     this.end();
     this.letGoOfOthers();
-    labelMessages(this.label, this.transaction);
     const commit = this.transaction.commit();
     if (commit.rejection === undefined)
       this.lineage.applied({ session: commit.session, localSequence: commit.localSequence });
