@@ -83,7 +83,7 @@ async function run({ words: [appPath], options, environment, terminal: own }: Ve
     http: http?.url,
   });
   if (settings.app.value === undefined && configured.extensions === undefined)
-    terminal.line("  no app was named: only what every kernel has is on; millrace start app.ts");
+    terminal.line("  no app was named: only the capabilities of every kernel are on; millrace start app.ts");
   if (isPiped) void servePipes(host, kernel, { input: process.stdin, output: process.stdout });
   await kernel.closed();
   terminal.line("stopped");
@@ -120,7 +120,7 @@ function besideAnswers(terminal: Terminal): Terminal {
 async function loaded<T>(terminal: Terminal, { app }: Settings, loading: Promise<T>): Promise<T> {
   const stuck = () => {
     terminal.complain(
-      `${app.value} never finished loading: it awaits, outside of any function, something that does not come`,
+      `${app.value} never finished loading: it awaits, outside of any function, a promise that does not settle`,
     );
     process.exit(EXIT.failed);
   };

@@ -2,7 +2,7 @@
  * The life of all extensions: found, ordered, made, initialized, wired, started, watched, stopped. Each step of each is on its own: what fails is
  * put into ERROR with the reason, together with what depends on it, and the others go on. SPEC: X10-X19.
  *
- *     const loader = new ExtensionLoader({ sources: "./extensions", … });
+ *     const loader = await ExtensionLoader.open({ sources: "./extensions", … });
  *     await loader.load();              // modules; capabilities() is known from here
  *     await loader.initialize(actors);  // contexts, subscriptions, providers: before the bus delivers anything
  *     await loader.start();             // start(), services, schedules, health
@@ -20,9 +20,11 @@ import type { AgentLimits } from "./agent-slot.ts";
 import { bringCapabilities, bringsCapabilities, CAPABILITIES_NEED_BOOT } from "./brought-capabilities.ts";
 import { Cause } from "./cause.ts";
 import { DeclaredTopics } from "./declared-topics.ts";
-import { discover, type ExtensionSources } from "./discovery.ts";
+import { isDefinedExtension } from "./define-extension.ts";
+import { discover, type ExtensionSources, type Found } from "./discovery.ts";
 import { loadEntrypoint } from "./entrypoint.ts";
 import { asProvider, type Extension, providerKinds } from "./extension.ts";
+import { type OpenApp, openDefined } from "./extension-app.ts";
 import { type ContextParts, ExtensionContext, type Requests } from "./extension-context.ts";
 import { ExtensionError, reasonOf } from "./extension-error.ts";
 import { ExtensionRecord, type ExtensionStatus, recordsToRestart } from "./extension-record.ts";
@@ -42,6 +44,8 @@ export interface ExtensionLoaderOptions {
   readonly requests: Requests;
   /** The kernel's space. */
   readonly space: Space;
+  /** Runs the app of a defined extension. */
+  readonly openApp: OpenApp;
   readonly sources: ExtensionSources;
   /** Where data folders are made. */
   readonly dataDir: string;
@@ -69,7 +73,7 @@ export class ExtensionLoader {
   readonly #logger: Logger;
   readonly #schedules: ScheduleTable;
   readonly #activity = new Activity();
-  readonly #parts: ContextParts;
+  readonly #parts: ContextParts & { readonly openApp: OpenApp };
   /** All that were found. */
   #records: readonly ExtensionRecord[];
   /** Those that can be loaded, dependencies first. */
@@ -80,8 +84,12 @@ export class ExtensionLoader {
   #health: Timer | undefined;
   #stopping = false;
 
-  /** Finds and orders them; none of their code runs. Throws only where the sources themselves are wrong. */
-  constructor(options: ExtensionLoaderOptions) {
+  /** Finds and orders them. Of their code, only modules that are extensions in one file are read. Throws for wrong sources. */
+  static async open(options: ExtensionLoaderOptions): Promise<ExtensionLoader> {
+    return new ExtensionLoader(options, await discover(options.sources, options.host));
+  }
+
+  private constructor(options: ExtensionLoaderOptions, all: readonly Found[]) {
     const { host, bus, due, requests, space, dataDir, leaseMs = LEASE_MS, alone = false } = options;
     const log = guarded(host, options.log ?? logToStderr());
     this.#host = host;
@@ -105,11 +113,11 @@ export class ExtensionLoader {
       dataDir,
       extension,
       handlerTimeoutMs,
+      openApp: options.openApp,
     };
-    this.#records = discover(options.sources).map((found) => new ExtensionRecord(found));
+    this.#records = all.map((found) => new ExtensionRecord(found));
     this.#order = this.#ordered();
     for (const record of this.#order) this.#declare(record);
-    for (const record of this.#records) this.#declareConsumers(record);
   }
 
   #declare(record: ExtensionRecord): void {
@@ -120,9 +128,12 @@ export class ExtensionLoader {
     }
   }
 
-  /** Declares the subscriptions of a manifest before any code runs, so that events wait for an extension that fails. */
+  /**
+   * Declares the subscriptions of a manifest before events are delivered, so that they wait for an extension that fails. Those of a
+   * defined extension are declared by its app, under names of their own.
+   */
   #declareConsumers(record: ExtensionRecord): void {
-    if (!record.enabled) return;
+    if (!record.enabled || record.computed !== undefined) return;
     try {
       for (const { topic } of record.manifest?.subscribes ?? []) this.#bus.declare(topic, record.id);
     } catch (thrown) {
@@ -170,11 +181,12 @@ export class ExtensionLoader {
   /** Imports and makes them. */
   async load(): Promise<void> {
     for (const record of this.#order) await this.#load(record);
+    for (const record of this.#records) this.#declareConsumers(record);
   }
 
   #load(record: ExtensionRecord): Promise<void> {
     return this.#step(record, "loading", async () => {
-      record.extension = await makeExtension(record);
+      record.extension = await makeExtension(record, this.#parts);
       record.providers = providerKinds(record.extension);
       record.progress = "made";
     });
@@ -256,13 +268,13 @@ export class ExtensionLoader {
     const restarted: string[] = [];
     for (const failed of recordsToRestart(this.#records, id)) {
       await failed.ending;
-      const record = failed.renewed();
+      const record = await failed.renewed();
       this.#records = this.#records.map((one) => (one === failed ? record : one));
       this.#order = [...this.#order.filter((one) => one !== failed), record];
       this.#declare(record);
-      this.#declareConsumers(record);
       this.#requireDependencies(record);
       await this.#load(record);
+      this.#declareConsumers(record);
       if (record.usable && bringsCapabilities(record)) await this.#fail(record, CAPABILITIES_NEED_BOOT);
       await this.#initialize(record);
       await this.#start(record);
@@ -402,8 +414,13 @@ export class ExtensionLoader {
   }
 }
 
-async function makeExtension({ found, life }: ExtensionRecord): Promise<Extension> {
+async function makeExtension(
+  record: ExtensionRecord,
+  parts: ContextParts & { readonly openApp: OpenApp },
+): Promise<Extension> {
+  const { found, life } = record;
   if (found.kind === "broken") throw new ExtensionError("EXTENSION_MANIFEST", found.reason);
   const { inCode, folder, manifest } = found;
-  return inCode ?? loadEntrypoint(folder ?? "", manifest.entrypoint, life);
+  const made = inCode ?? (await loadEntrypoint(folder ?? "", manifest.entrypoint, life));
+  return isDefinedExtension(made) ? openDefined(record, made, parts) : made;
 }

@@ -9,11 +9,11 @@
  * A disabled one stays INACTIVE. A restart replaces the record of one in ERROR by a new one: a record is one life.
  */
 import type { Capability } from "../loop/capability.ts";
-import { type Found, inFolder } from "./discovery.ts";
+import { type Found, inPlace } from "./discovery.ts";
 import type { Extension, ProviderKind } from "./extension.ts";
 import { ExtensionError } from "./extension-error.ts";
 import type { Manifest } from "./manifest.ts";
-import type { ScheduleStatus } from "./schedule-table.ts";
+import type { Schedule, ScheduleStatus } from "./schedule-table.ts";
 
 export type ExtensionState = "INACTIVE" | "ACTIVE" | "ERROR";
 
@@ -49,6 +49,10 @@ export class ExtensionRecord {
   providers: readonly ProviderKind[] = [];
   /** What it brought, by the name that the kernel knows it under. */
   capabilities: Readonly<Record<string, Capability>> = {};
+  /** The manifest that follows from the code of a defined extension. */
+  computed: Manifest | undefined;
+  /** Its schedules, if its code defines them. */
+  scheduled: () => readonly Schedule[] = () => [];
   /** Topics that its own code handles. */
   readonly subscribed = new Set<string>();
   /** Its background work; settles when that has ended. */
@@ -72,7 +76,7 @@ export class ExtensionRecord {
   }
 
   get manifest(): Manifest | undefined {
-    return this.found.kind === "found" ? this.found.manifest : undefined;
+    return this.computed ?? (this.found.kind === "found" ? this.found.manifest : undefined);
   }
 
   get enabled(): boolean {
@@ -80,10 +84,10 @@ export class ExtensionRecord {
   }
 
   /** Its next life, from its files as they are now. */
-  renewed(): ExtensionRecord {
+  async renewed(): Promise<ExtensionRecord> {
     const { found, life } = this;
     if (found.folder === undefined) return new ExtensionRecord(found, life + 1);
-    const now = inFolder(found.folder);
+    const now = await inPlace(found.folder, life + 1);
     const isOther = now.kind === "found" && now.manifest.id !== this.id;
     const reason = `its manifest has another id now; restart the kernel`;
     const next: Found = isOther ? { kind: "broken", id: this.id, folder: found.folder, reason } : now;

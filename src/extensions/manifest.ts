@@ -26,6 +26,8 @@ import { isSystemTopic, SYSTEM_PREFIX, SYSTEM_TOPICS } from "./system-topics.ts"
 import { type FileProblem, YamlFile, type YamlValue } from "./yaml-file.ts";
 
 export const MANIFEST_FILE = "manifest.yaml";
+/** Of a manifest that names none. */
+export const VERSION = "1.0.0";
 
 export type EventHandlerKind = "notify_user" | "custom";
 
@@ -92,7 +94,7 @@ function manifestOf(root: YamlValue): Manifest | undefined {
   const fields = root.fields(FIELDS);
   const id = required(root, fields, "id", extensionId);
   const name = fields.get("name")?.text();
-  const version = fields.get("version")?.text() ?? "1.0.0";
+  const version = fields.get("version")?.text() ?? VERSION;
   const description = fields.get("description")?.text() ?? "";
   const entrypoint = required(root, fields, "entrypoint", entrypointOf);
   const dependsOn = distinct(fields.get("depends_on"), extensionId, (dependency) => dependency);

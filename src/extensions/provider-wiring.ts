@@ -56,6 +56,8 @@ export function wireProviders(record: ExtensionRecord, { bus, router }: WiringPa
 /** What is to be armed for it. Throws for what could never run. */
 export function schedulesOf(record: ExtensionRecord, parts: SchedulingParts): Schedule[] {
   const provider = asProvider("scheduler", record.extension!);
+  const ofCode = record.scheduled();
+  if (ofCode.length > 0) return [...ofCode];
   const declared = (record.manifest?.schedules ?? []).map((one) => declaredSchedule(record, one, provider, parts));
   if (provider?.getSchedule === undefined) return declared;
   return [...declared, codeSchedule(record, provider, parts)];

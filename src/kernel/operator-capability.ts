@@ -1,7 +1,8 @@
 /**
  * Actions of an operator, in the process that owns the store: on journal rows (`Kernel.Requeue`, `Kernel.Discard`,
  * `Kernel.Purge`), consumers (`Kernel.RemoveConsumer`), timers (`Kernel.CancelTimer`), extensions
- * (`Kernel.RestartExtension`) and actors (`Kernel.Heal`). Each leaves an audit row in the journal (`Sys.Audited`). SPEC: K40, K90, K91.
+ * (`Kernel.RestartExtension`) and actors (`Kernel.Heal`). Each leaves an audit row in the journal (`Sys.Audited`).
+ * SPEC: K40, K90, K91.
  */
 import { consumersRemoved, type OperatorAction, recordAction } from "../bus/audit.ts";
 import type { EventBus } from "../bus/event-bus.ts";
@@ -53,7 +54,7 @@ export const removedByOperator = consumersRemoved;
 export function operatorCapability({ host, bus, store, extensions, loop }: OperatorParts): Capability {
   const record = (action: OperatorAction) => recordAction({ host, store }, action);
   return capability({
-    description: "what an operator does to dead letters, done rows and timers",
+    description: "operations on dead letters, done rows and timers",
     // The audit row is durable before the answer.
     durable: "unawaited",
     sends: { "Timer.Cancel": "command" },

@@ -295,6 +295,14 @@ export class ReplicaDocument implements DocumentRef {
     return changes;
   }
 
+  /** Sequences of an earlier history say nothing any more. */
+  beginHistory(): void {
+    this.loadedAt = -1;
+    this.labelsAt = -1;
+    this.changedAt = 0;
+    this.missed = NONE;
+  }
+
   /** The value is computed: no load is needed, and one under way or failed is ignored. */
   madeHere(): void {
     this.state = "loaded";

@@ -32,7 +32,7 @@ import type { Replica } from "../store/replica.ts";
 import type { ReplicaDocument } from "../store/replica-document.ts";
 import type { Commit, Transaction, TransactionMark } from "../store/transaction.ts";
 import { Cancellation } from "./cancellation.ts";
-import type { Cancellable } from "./handler-call.ts";
+import { type Cancellable, isThenable } from "./handler-call.ts";
 import { Lineage } from "./lineage.ts";
 import { labelMessages } from "./outbox.ts";
 import type { Refusal } from "./refusal.ts";
@@ -79,6 +79,8 @@ export interface Views {
   /** Reads of stored documents that a derived one goes back to. */
   sourcesOf(home: Home): Iterable<PlaceRead>;
   labelSeen(place: Place, shallow: boolean): Label;
+  /** The handler of the attempt goes on after an `await`, and its code does not know the attempt any more. */
+  goesOn(attempt: Attempt): void;
 }
 
 /** What attempts of one handler have in common. */
@@ -231,6 +233,11 @@ export class Attempt implements WorkContext, Cancellable {
     return this.#others !== undefined || this.transaction.parts.some(({ log }) => log.reads.length > 0);
   }
 
+  /** Whether it has read or written the document. */
+  hasTouched({ replica, document }: Home): boolean {
+    return this.#known(replica)?.parts.some((part) => part.document === document) ?? false;
+  }
+
   /** Resolves when what was missing is here; false if it is not by the end of the window. */
   async whenReady(isOver: () => boolean): Promise<boolean> {
     await Promise.all([...this.missing].map(({ replica }) => replica.loadsSettled()));
@@ -294,7 +301,14 @@ export class Attempt implements WorkContext, Cancellable {
 
   /** Calls the handler: the code that follows from it after an `await` is part of the attempt too. */
   enter<T>(code: () => T): T {
-    return asyncContext.run(this, () => this.within(code));
+    const value = asyncContext.run(this, () => this.within(code));
+    this.mayEscape(value);
+    return value;
+  }
+
+  /** On engines without an async context, plain writes of an asynchronous handler may be no part of the attempt. */
+  protected mayEscape(value: unknown): void {
+    if (!asyncContext.followsAwait && isThenable(value)) this.kind.views.goesOn(this);
   }
 
   /** Runs code as a part of the attempt: if it throws, its own writes and launches are taken back, and no others. */

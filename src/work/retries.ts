@@ -61,13 +61,13 @@ export class Retries {
     this.#untilMs += ms;
   }
 
-  /** Resolves when the next run may begin, or with the end. `commit` is the rejected one. */
-  async next(rejection: Rejection, commit: CommitIdentity): Promise<Next> {
+  /** Resolves when the next run may begin, or with the end. `commit` is the rejected one; undefined if only reads were checked. */
+  async next(rejection: Rejection, commit: CommitIdentity | undefined): Promise<Next> {
     const verdict = verdictOn(rejection);
     if (verdict === "already") return { kind: "already" };
     if (verdict === "lost" || verdict === "failed") return { kind: verdict, rejection };
     this.#runs++;
-    if (verdict === "ask") return this.#ask(rejection, commit);
+    if (verdict === "ask" && commit !== undefined) return this.#ask(rejection, commit);
     if (this.isOver) return this.#ended("failed", rejection);
     await this.#ready();
     return AGAIN;

@@ -11,7 +11,7 @@ function revoked(): object {
   return proxy;
 }
 
-const UNPRINTABLE = "something unprintable was thrown";
+const UNPRINTABLE = "an unprintable value was thrown";
 
 /** What a handler may do, and the error of its event. */
 const HOSTILE: readonly (readonly [string, () => unknown, string])[] = [
