@@ -113,7 +113,7 @@ async function follow(parts: HttpParts, context: HttpContext): Promise<Response>
   const asked = {
     types: namesIn(context.req.query("types")),
     topics: namesIn(context.req.query("topics")),
-    ...(from === undefined ? {} : { from: cursorIn(from) }),
+    ...(from === undefined ? {} : { from }),
   };
   const source = sourceFor(parts, context, (message) => message.type);
   const answer = await source.open("Sys.Subscribe", asked);
@@ -172,9 +172,9 @@ function serverSentEvents(
     heartbeat: ":\n\n",
     bye: "event: bye\ndata: null\n\n",
     message: (message) => {
-      const id = message.metadata["journalId"];
+      const { cursor } = message.metadata;
       return serverSent({
-        ...(id === undefined ? {} : { id: String(id) }),
+        ...(typeof cursor === "string" ? { id: cursor } : {}),
         ...{ event: nameOf(message), data: JSON.stringify(dataOf(message)) },
       });
     },
@@ -192,9 +192,4 @@ function lines(dataOf: (message: Message) => Json | Message): StreamFormat {
 
 function namesIn(text: string | undefined): string[] {
   return text === undefined || text === "" ? [] : text.split(",");
-}
-
-/** Journal positions are numbers on one machine, and opaque texts elsewhere. */
-function cursorIn(text: string): number | string {
-  return /^\d{1,15}$/.test(text) ? Number(text) : text;
 }
