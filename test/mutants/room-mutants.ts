@@ -133,7 +133,7 @@ export const ROOM_MUTANTS: readonly Mutant[] = [
     file: "src/app/duration.ts",
     find: "min: 60_000",
     replace: "min: 6_000",
-    tests: ["test/app/app.test.ts", APP_EVENTS],
+    tests: ["test/app/duration.test.ts"],
   },
   {
     name: "failed-step-never-called",
@@ -172,7 +172,7 @@ export const ROOM_MUTANTS: readonly Mutant[] = [
   },
   {
     name: "pid-file-of-another-kernel-removed",
-    breaks: "K22",
+    breaks: "K69",
     file: "src/kernel/instance-lock.ts",
     find: "    if (holderOf(this.#directory) === process.pid) rmSync(",
     replace: "    rmSync(",
@@ -180,7 +180,7 @@ export const ROOM_MUTANTS: readonly Mutant[] = [
   },
   {
     name: "pid-written-through-a-link",
-    breaks: "K22",
+    breaks: "K69",
     file: "src/kernel/instance-lock.ts",
     find: `  rmSync(file, { force: true });
   writeFileSync(file, text, { mode: 0o600, flag: "wx" });`,
