@@ -34,7 +34,9 @@ describe("streams over HTTP", () => {
     const { ask, post } = await serve();
     const published = await post("/v1/events/Mail.Received", { from: "Ada" });
     expect([published.status, await published.json()]).toMatchObject([201, { id: expect.any(Number) }]);
-    const lines = await ask("/v1/events?types=Mail.Received&from=start", { headers: { accept: "application/x-ndjson" } });
+    const lines = await ask("/v1/events?types=Mail.Received&from=start", {
+      headers: { accept: "application/x-ndjson" },
+    });
     const { value } = await (lines.body as ReadableStream<Uint8Array>).getReader().read();
     expect(JSON.parse(new TextDecoder().decode(value))).toMatchObject({ type: "Mail.Received", data: { from: "Ada" } });
   });
