@@ -15,7 +15,7 @@ export type Handler<Payload = Json> = (event: Event<Payload>, context: HandlerCo
 export type TransactionalHandler<Payload = Json> = (event: Event<Payload>, tx: Tx) => unknown;
 
 export interface EmitOptions {
-  /** Who publishes; the handler's subscriber unless given. */
+  /** The publisher; the handler's subscriber unless given. */
   readonly source?: string;
 }
 
@@ -24,7 +24,7 @@ export interface Emitter {
   emitNow(cause: Event, subscriberId: string, topic: string, payload: unknown, options?: EmitOptions): Promise<number>;
 }
 
-/** What one call of a handler is about. */
+/** Facts for one call of a handler. */
 export interface CallFacts {
   readonly event: Event;
   readonly subscriberId: string;
@@ -41,7 +41,7 @@ function overError(what: string, reason: Error): BusError {
 
 function leftBehind(topic: string, reason: Error): Promise<never> {
   const refused = Promise.reject(overError(`${topic} was not emitted`, reason));
-  // Nobody waits for this handler: it need not wait for what it emits, and must not end the process for that.
+  // No code waits for this handler. If it does not await the result, the rejection must not end the process.
   refused.catch(() => undefined);
   return refused;
 }
@@ -72,7 +72,7 @@ export class HandlerContext {
   }
 
   /**
-   * Publishes a consequence of the event: same correlation, caused by it. At once, whatever becomes of the handler. Once the signal is aborted nothing is
+   * Publishes a consequence of the event: same correlation, caused by it. It is published at once, also if the handler fails. Once the signal is aborted nothing is
    * published any more, and it rejects.
    */
   emit(topic: string, payload: unknown, options?: EmitOptions): Promise<number> {
@@ -87,7 +87,7 @@ export class HandlerContext {
     return settlementOf(this.#run, { kind: "failed", error });
   }
 
-  /** Throws `BUS_HANDLER_OVER` once the signal is aborted; `what` names what is refused. */
+  /** Throws `BUS_HANDLER_OVER` once the signal is aborted; `what` names the refused call. */
   requireOpen(what: string): void {
     const { reason } = this.#cancellation;
     if (reason !== undefined) throw overError(what, reason);

@@ -1,5 +1,5 @@
 /**
- * One subscription: who wants which topics, how its handler is called, and how many calls are under way. Kept in memory only:
+ * One subscription: its subscriber, topics, handler and running calls. Kept in memory only:
  * subscriptions are code and are made again at every start (ADR 004 §4). SPEC: J42-J44.
  */
 import { Fifo } from "../host/fifo.ts";
@@ -31,7 +31,7 @@ import { WaitingBound } from "./waiting-bound.ts";
  * other, in the order of the journal.
  */
 export interface SubscribeOptions<Context = HandlerContext> extends HandlerOptions<[event: Event], Context, Event> {
-  /** Who handles: names the subscription for `unsubscribe`, in the journal's deliveries and in receipts. Keep it stable. */
+  /** The subscriber: names the subscription for `unsubscribe`, in the journal's deliveries and in receipts. Keep it stable. */
   readonly subscriberId: string;
   /** The same as `timeoutMs`. */
   readonly timeout?: number;
@@ -55,7 +55,7 @@ export function requireSubscribeOptions(options: SubscribeOptions<never>): void 
   if (problem !== undefined) throw new BusError("BUS_MISUSE", `subscribe: ${problem}`);
 }
 
-/** A subscription as somebody sees it who looks into the bus. */
+/** A subscription, as tools see it. */
 export interface SubscriptionView {
   /** The topic or pattern. */
   readonly pattern: string;
@@ -167,7 +167,7 @@ export class Subscription {
   }
 }
 
-/** A consumer to declare; throws for what could not be subscribed. */
+/** A consumer to declare; throws for a pattern or name that `subscribe` refuses. */
 export function checkedConsumer(pattern: string, subscriberId: string): Consumer {
   checkTopicPattern(pattern);
   checkOptions({ subscriberId });

@@ -51,16 +51,16 @@ export type ShareEnd =
   | { readonly kind: "settled"; readonly settlement: Settlement }
   /** The receipt shows that it was handled before; its share is still to be settled. */
   | { readonly kind: "already" }
-  /** Somebody else holds the event, or the store has stopped: there is nothing we could settle. */
+  /** Another process holds the event, or the store has stopped: this process cannot settle it. */
   | { readonly kind: "lost" }
-  /** `thrown` is what its handler threw, if it did. */
+  /** `thrown` is the value that its handler threw, if it did. */
   | { readonly kind: "failed"; readonly cause: ShareFailure; readonly error: string; readonly thrown?: unknown }
   /** It has failed for good, and its `onFailed` was called; its share is still to be settled. */
   | { readonly kind: "failure-handled"; readonly error: string };
 
 type ShareFailure = Exclude<HandlerFailure["kind"], "died">;
 
-/** Hears what shares come to: while they are begun, or later. */
+/** Told the ends of shares, during `handle` or later. */
 export interface ShareListener {
   shareEnded(run: EventRun, step: Step, end: ShareEnd): void;
   /** The handler of the run's present step is to be run again, when there is a slot for it. */
@@ -94,7 +94,7 @@ export class TransactionalShare {
   readonly #slots: Slots;
   readonly #lease: LeaseKeeper;
   readonly #matches: TopicMatches;
-  /** Of events that wait to be run again. Nobody has to take one out that was given back instead. */
+  /** Of events that wait for their next attempt. The entry of an event that was given back is garbage. */
   readonly #reruns = new WeakMap<EventRun, Rerun>();
   listener: ShareListener | undefined;
 
@@ -234,13 +234,13 @@ export class TransactionalShare {
     whenOver(commit, (outcome) => this.#answered(handling, commit, outcome, end));
   }
 
-  /** `end` is that of a run whose commit stands. */
+  /** `end` is the end if the commit is made. */
   #answered(handling: Handling, commit: Commit, outcome: CommitOutcome, end: ShareEnd): void {
     if (outcome.kind === "committed") this.#over(handling, end);
     else this.#goOn(handling, this.#next(handling, outcome, commit), end);
   }
 
-  /** The settlement of an event whose consumers have changed is decided again, by the run that follows. */
+  /** If the consumers of an event have changed, the next attempt decides the settlement again. */
   async #next(handling: Handling, rejection: Rejection, commit: Commit): Promise<Next> {
     if (rejection.reason === "consumers-moved") await this.#matches.decideAnew([handling.run]);
     return this.#retries(handling).next(rejection, commit);

@@ -1,6 +1,6 @@
 /**
- * Which folders are extensions, and which files of them may be loaded: regular files inside the folder, reached without any symbolic link.
- * What is wrong with a folder is a finding, not an error: the others are found all the same. SPEC: X7-X9.
+ * Which folders are extensions, and which files of them may be loaded: regular files inside the folder, reached without
+ * any symbolic link. A problem of a folder is a finding, not an error: the other folders are found. SPEC: X7-X9.
  */
 import { readdirSync, readFileSync, statSync } from "node:fs";
 import { basename, dirname, join, resolve } from "node:path";

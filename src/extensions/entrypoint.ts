@@ -1,6 +1,7 @@
 /**
- * From a manifest's entrypoint to an extension: the module is imported, and what it exports is made one. A class is constructed, a function is
- * called, an object is taken as it is. Node runs TypeScript as it stands, except under `node_modules`. SPEC: X9, X12.
+ * From a manifest's entrypoint to an extension: the module is imported and its export is made an extension. A class is
+ * constructed, a function is called, an object is taken as it is. Node runs TypeScript as it stands, except under
+ * `node_modules`. SPEC: X9, X12.
  */
 import { pathToFileURL } from "node:url";
 import { show } from "../message/problem.ts";
@@ -34,7 +35,9 @@ async function makeExtension(exported: unknown, file: string): Promise<Extension
   );
 }
 
-/** What has a prototype can be constructed; an ordinary function that returns an object gives that object either way. */
+/**
+ * A function with a prototype is constructed; an ordinary function that returns an object gives that object either way.
+ */
 function madeBy(exported: { readonly prototype?: unknown }): unknown {
   return exported.prototype === undefined
     ? Reflect.apply(exported as () => unknown, undefined, [])

@@ -1,10 +1,11 @@
 /**
- * The life of all extensions: found, ordered, made, initialized, wired, started, watched, stopped. Each step of each is on its own: what fails is
- * put into ERROR with the reason, together with what depends on it, and the others go on. SPEC: X10-X19.
+ * The life of all extensions: found, ordered, made, initialized, wired, started, watched, stopped. If a step of one
+ * extension fails, it is put into ERROR with the reason, together with its dependents, and the others go on. SPEC:
+ * X10-X19.
  *
  *     const loader = await ExtensionLoader.open({ sources: "./extensions", … });
  *     await loader.load();              // modules; capabilities() is known from here
- *     await loader.initialize(actors);  // contexts, subscriptions, providers: before the bus delivers anything
+ *     await loader.initialize(actors);  // contexts, subscriptions, providers: before the bus delivers events
  *     await loader.start();             // start(), services, schedules, health
  *     await loader.stop(graceMs);       // in reverse
  */
@@ -50,7 +51,7 @@ export interface ExtensionLoaderOptions {
   /** Where data folders are made. */
   readonly dataDir: string;
   readonly log?: Log | undefined;
-  /** Whose agent answers where several are offered; the first one's unless given. */
+  /** The extension whose agent answers if several provide one; the first one's unless given. */
   readonly agent?: string | undefined;
   readonly agentLimits?: AgentLimits | undefined;
   /** How long a slot of a schedule is held without a sign of life. */
@@ -66,7 +67,7 @@ export type Actors = ReadonlyMap<string, { stop(): Promise<void> }>;
 
 export class ExtensionLoader {
   readonly router: MessageRouter;
-  /** What manifests declare; complete when the loader is made. */
+  /** The topics of all manifests; complete when the loader is made. */
   readonly topics = new DeclaredTopics();
   readonly #host: Host;
   readonly #bus: EventBus;
@@ -158,7 +159,7 @@ export class ExtensionLoader {
     return order.map((id) => usable.get(id)!);
   }
 
-  // What is known of them -----------------------------------------------------------------------------------------------------
+  // Status ------------------------------------------------------------------------------------------------------------
 
   get statuses(): readonly ExtensionStatus[] {
     return this.#records.map((record) => record.status(this.#schedules.statuses(record.id)));
@@ -168,7 +169,7 @@ export class ExtensionLoader {
     return this.#activity.busy || this.#schedules.busy;
   }
 
-  /** Resolves when none of them has anything under way. */
+  /** Resolves when no extension has open work. */
   async idle(): Promise<void> {
     while (this.busy) {
       await this.#activity.idle();
@@ -176,7 +177,7 @@ export class ExtensionLoader {
     }
   }
 
-  // Boot ------------------------------------------------------------------------------------------------------------------------
+  // Boot --------------------------------------------------------------------------------------------------------------
 
   /** Imports and makes them. */
   async load(): Promise<void> {
@@ -201,7 +202,7 @@ export class ExtensionLoader {
     });
   }
 
-  /** Gives them their contexts and wires them. Nothing is delivered before this is through. */
+  /** Gives them their contexts and wires them. The bus delivers no event before this is done. */
   async initialize(actors: Actors = new Map()): Promise<void> {
     this.#actors = actors;
     wireSystemTopics(this.#bus, this.router);
@@ -215,7 +216,7 @@ export class ExtensionLoader {
     return this.#step(record, "initialize", async () => {
       record.progress = "initialized";
       await record.extension?.initialize?.(new ExtensionContext(record, this.#parts));
-      // A step that took too long is over, and nothing is wired for it.
+      // A step that took too long is over, and is not wired.
       if (!record.usable) return;
       wireProviders(record, this.#parts);
       this.#warnOfSilence(record);
@@ -251,11 +252,11 @@ export class ExtensionLoader {
     });
   }
 
-  // Restart ---------------------------------------------------------------------------------------------------------------------
+  // Restart -----------------------------------------------------------------------------------------------------------
 
   /**
-   * Starts a failed extension again, from its files as they are now, and after it those that failed because they depend on it. Resolves
-   * with their statuses; one that fails again is in ERROR again.
+   * Starts a failed extension again, from its files as they are now, and after it those that failed because they depend
+   * on it. Resolves with their statuses; one that fails again is in ERROR again.
    */
   restart(id: string): Promise<readonly ExtensionStatus[]> {
     const restarted = this.#restarting.then(() => this.#restart(id));
@@ -303,7 +304,7 @@ export class ExtensionLoader {
       );
   }
 
-  /** One step of one extension; failing at it is the extension's end, and nobody else's. */
+  /** One step of one extension; a failure puts only this extension into ERROR. */
   async #step(record: ExtensionRecord, name: string, work: () => Promise<void>): Promise<void> {
     if (!record.usable) return;
     const limit = { host: this.#host, limitMs: EXTENSION_STEP_MS, what: `${name} of ${record.id}` };
@@ -314,7 +315,7 @@ export class ExtensionLoader {
     }
   }
 
-  // Failing -----------------------------------------------------------------------------------------------------------------------
+  // Failing -----------------------------------------------------------------------------------------------------------
 
   async #fail(record: ExtensionRecord, reason: string): Promise<void> {
     for (const condemned of this.#condemn(record, reason)) {
@@ -323,7 +324,10 @@ export class ExtensionLoader {
     }
   }
 
-  /** Puts it and what depends on it into ERROR and unwires them at once; gives them in the order in which they are to be ended. */
+  /**
+   * Puts it and its dependents into ERROR and unwires them at once; gives them in the order in which they are to be
+   * ended.
+   */
   #condemn(record: ExtensionRecord, reason: string): ExtensionRecord[] {
     if (!record.usable) return [];
     record.fail(reason);
@@ -335,11 +339,12 @@ export class ExtensionLoader {
     return [...dependents.flatMap((dependent) => this.#condemn(dependent, further)), record];
   }
 
-  // The end -----------------------------------------------------------------------------------------------------------------------
+  // The end -----------------------------------------------------------------------------------------------------------
 
   /**
-   * Stops them, dependents first. The bus delivers nothing new to them meanwhile, and what they emit is journaled. Their subscriptions
-   * stay, and so does their way to the kernel: an event that comes in now must not count as one that nobody wants, nor one in hand as failed.
+   * Stops them, dependents first. The bus delivers no new events to them meanwhile, and their events are journaled.
+   * Their subscriptions and their way to the kernel stay: an event that arrives now must not count as unheard, nor one
+   * in hand as failed.
    */
   async stop(graceMs: number): Promise<void> {
     if (this.#stopping) return;
@@ -367,7 +372,7 @@ export class ExtensionLoader {
     if (record.state === "ERROR") await this.#silence(record);
   }
 
-  /** Its capabilities hear nothing more, and answer 503. */
+  /** Its capabilities get no more events, and answer 503. */
   async #silence(record: ExtensionRecord): Promise<void> {
     this.#suspend(record);
     for (const name of Object.keys(record.capabilities))
@@ -388,7 +393,7 @@ export class ExtensionLoader {
     }
   }
 
-  // Health ------------------------------------------------------------------------------------------------------------------------
+  // Health ------------------------------------------------------------------------------------------------------------
 
   #watchHealth(): void {
     if (this.#stopping) return;
@@ -399,7 +404,7 @@ export class ExtensionLoader {
     );
   }
 
-  /** Asks every extension that runs how it is; who says that he is not well, or nothing in time, fails. */
+  /** Calls `healthCheck` of running extensions; an extension fails if it answers anything but true, or late. */
   async checkHealth(): Promise<void> {
     await Promise.all(
       this.#order

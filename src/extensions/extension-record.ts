@@ -1,6 +1,6 @@
 /**
- * One extension: who it is, in which state, why, and what it has. Everything that is wired for it leaves its opposite here; undoing runs
- * them backwards. The loader alone changes the state. SPEC: X13.
+ * One extension: its manifest, its state with the reason, and its parts. Each wiring leaves its undo function here;
+ * undoing runs them backwards. The loader alone changes the state. SPEC: X13.
  *
  * ```
  *   INACTIVE ──started──> ACTIVE
@@ -35,7 +35,7 @@ export interface ExtensionStatus {
   readonly schedules: readonly ScheduleStatus[];
 }
 
-/** How far it has come; what was not reached needs no undoing. */
+/** The last step that it reached; later steps need no undoing. */
 type Progress = "found" | "made" | "initialized" | "started";
 
 export class ExtensionRecord {
@@ -47,7 +47,7 @@ export class ExtensionRecord {
   /** Set from `made` on. */
   extension: Extension | undefined;
   providers: readonly ProviderKind[] = [];
-  /** What it brought, by the name that the kernel knows it under. */
+  /** Its capabilities, by the kernel's name for each. */
   capabilities: Readonly<Record<string, Capability>> = {};
   /** The manifest that follows from the code of a defined extension. */
   computed: Manifest | undefined;
@@ -59,7 +59,7 @@ export class ExtensionRecord {
   service: Promise<void> | undefined;
   /** Fires when it begins to stop, and when it fails. */
   readonly ended = new AbortController();
-  /** True once it has failed: nothing of it goes through to the kernel any more. */
+  /** True once it has failed: its calls to the kernel are refused. */
   closed = false;
   readonly #undo: (() => void)[] = [];
 
@@ -99,13 +99,13 @@ export class ExtensionRecord {
     return this.state !== "ERROR" && this.enabled;
   }
 
-  /** Keeps what takes a wiring back. For one that has failed meanwhile it is taken back at once. */
+  /** Keeps the undo function of a wiring. For an extension that has failed meanwhile it is called at once. */
   wired(undo: () => void): void {
     if (this.closed) undo();
     else this.#undo.push(undo);
   }
 
-  /** Takes back everything that was wired, last first. */
+  /** Undoes all wirings, last first. */
   unwire(): void {
     for (let undo = this.#undo.pop(); undo !== undefined; undo = this.#undo.pop()) undo();
   }
@@ -132,7 +132,10 @@ export class ExtensionRecord {
   }
 }
 
-/** A failed extension and those that failed with it because they depend on it, dependencies first. Throws if it has not failed. */
+/**
+ * A failed extension and those that failed with it because they depend on it, dependencies first. Throws if it has not
+ * failed.
+ */
 export function recordsToRestart(records: readonly ExtensionRecord[], id: string): ExtensionRecord[] {
   const record = records.find((one) => one.id === id);
   if (record === undefined) {

@@ -1,4 +1,4 @@
-/** `millrace/extensions`: what authors of extensions import. Needs Node; runs nothing by itself. */
+/** `millrace/extensions`: the entry point for authors of extensions. Needs Node; has no side effects. */
 /// <reference lib="esnext.disposable" preserve="true" />
 export {
   type DefinedExtension,

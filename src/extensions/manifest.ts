@@ -1,5 +1,5 @@
 /**
- * What an extension says of itself before any of its code runs: `manifest.yaml` (ADR 004 §7). SPEC: X1-X6.
+ * The manifest of an extension, read before its code runs: `manifest.yaml` (ADR 004 §7). SPEC: X1-X6.
  *
  *     id: inbox
  *     version: "1.2.0"
@@ -11,7 +11,7 @@
  *       subscribes: [{ topic: user.notify, handler: notify_user, retry: { attempts: 3, backoff_ms: 1000 } }]
  *     schedules: [{ name: look, cron: "0/5 * * * *" }]
  *
- * It checks the text alone; whether files and other extensions are there is found out by those who look.
+ * It checks the text alone; discovery and load order check files and other extensions.
  */
 
 import { RETRY_ATTEMPTS_MAX, TIMER_DELAY_MS_MAX } from "../limits.ts";
@@ -47,7 +47,7 @@ export interface ScheduleDeclaration {
   readonly name: string;
   readonly cron: string;
   readonly timezone: string | undefined;
-  /** What `executeTask` is called with; its name unless given. */
+  /** The argument of `executeTask`; its name unless given. */
   readonly task: string;
   /** The topic that is published at each slot, in place of a call. */
   readonly emit: string | undefined;

@@ -127,7 +127,7 @@ function unready(attempt: Attempt | undefined): Rejection {
   return rejected("stale", "read-moved", attempt?.unreadyText ?? "its documents were being loaded");
 }
 
-/** Commits nothing, on the condition that the other commit was made. Undefined if the store does not tell. */
+/** Makes an empty commit, on the condition that the other commit was made. Undefined if the store does not tell. */
 export async function isCommitted(
   replica: Replica,
   { session, localSequence }: CommitIdentity,

@@ -1,4 +1,4 @@
-/** Misuse of a unit of work. The message says what to do instead. */
+/** Misuse of a unit of work. The message names the remedy. */
 import { MillraceError } from "../message/millrace-error.ts";
 
 export type WorkErrorCode =
