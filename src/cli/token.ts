@@ -1,5 +1,6 @@
 /**
- * `millrace token add|list|revoke`: tokens of clients that come over HTTP. The token is shown once; the kernel keeps its SHA-256. SPEC: W27.
+ * `millrace token add|list|revoke`: tokens of clients that come over HTTP. The token is shown once; the kernel keeps
+ * its SHA-256. SPEC: W27.
  */
 
 import { systemHost } from "../host/system-host.ts";

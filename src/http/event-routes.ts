@@ -32,7 +32,8 @@ export function addEventRoutes(app: Hono<HttpEnv>, parts: HttpParts): void {
   app.get("/v1/live/:type", (context) => live(parts, context));
 }
 
-// In -------------------------------------------------------------------------------------------------------------------
+// In
+// -------------------------------------------------------------------------------------------------------------------
 
 async function publishOne(parts: HttpParts, context: HttpContext, data: Json): Promise<Response> {
   const type = context.req.param("type") ?? "";
@@ -105,7 +106,8 @@ function base64(bytes: Uint8Array): string {
   return btoa(text);
 }
 
-// Out ------------------------------------------------------------------------------------------------------------------
+// Out
+// ------------------------------------------------------------------------------------------------------------------
 
 async function follow(parts: HttpParts, context: HttpContext): Promise<Response> {
   requireScope(context.get("principal"), "read");

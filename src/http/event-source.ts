@@ -93,7 +93,10 @@ export class EventSource implements Connection {
     });
   }
 
-  /** Waits for the first message, at most so long. The reason if the subscription has failed, and wrote no message before. */
+  /**
+   * Waits for the first message, at most so long. The reason if the subscription has failed, and wrote no message
+   * before.
+   */
   async failedWithin(ms: number, host: Host): Promise<ErrorData | undefined> {
     await new Promise<void>((resolve) => {
       const timer = host.timer(ms, resolve, { keepAlive: false });

@@ -1,6 +1,6 @@
 /**
- * Checks of a request before any of it is parsed: `Host` against DNS rebinding, `Origin` and `Sec-Fetch-Site` against pages of other sites.
- * SPEC: W26.
+ * Checks of a request before any of it is parsed: `Host` against DNS rebinding, `Origin` and `Sec-Fetch-Site` against
+ * pages of other sites. SPEC: W26.
  */
 import { Failure } from "../message/error-data.ts";
 

@@ -21,8 +21,8 @@ import { RequestRoutes } from "./request-routes.ts";
 
 export interface HttpAppOptions extends Partial<GateOptions> {
   /**
-   * Who sends a request: the principal, or undefined for none. Default: the holder of the token in `Authorization: Bearer`.
-   * `"none"` lets every request pass as `anonymous` with all scopes; it is for loopback.
+   * Who sends a request: the principal, or undefined for none. Default: the holder of the token in `Authorization:
+   * Bearer`. `"none"` lets every request pass as `anonymous` with all scopes; it is for loopback.
    */
   readonly authenticate?: Authenticate | "none";
   readonly host?: Host;
@@ -42,7 +42,10 @@ export type Served = HttpKernel | { readonly kernel: HttpKernel };
 export interface HttpApp {
   readonly app: Hono<HttpEnv>;
   readonly parts: HttpParts;
-  /** The principal of a request for a WebSocket; undefined if it brings no token. Throws a `Failure` if it may not pass. */
+  /**
+   * The principal of a request for a WebSocket; undefined if it brings no token. Throws a `Failure` if it may not
+   * pass.
+   */
   admit(request: Request, address: string): Promise<Principal | undefined>;
 }
 

@@ -1,6 +1,6 @@
 /**
- * Request ids from `Idempotency-Key`. The id depends on the principal, so that one cannot get the answer of another under a key that it
- * knows. SPEC: W21.
+ * Request ids from `Idempotency-Key`. The id depends on the principal, so that one cannot get the answer of another
+ * under a key that it knows. SPEC: W21.
  */
 import { contentId } from "../message/content-id.ts";
 import { ID_LENGTH_MAX } from "../message/envelope.ts";

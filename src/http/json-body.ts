@@ -1,5 +1,6 @@
 /**
- * Reads the body of a request as JSON. Size, depth and keys are limited on the bytes, before they are parsed. SPEC: W23.
+ * Reads the body of a request as JSON. Size, depth and keys are limited on the bytes, before they are parsed. SPEC:
+ * W23.
  */
 import { DEPTH_MAX, LINE_BYTES_MAX, OBJECT_KEYS_MAX } from "../limits.ts";
 import { Failure, thrownText } from "../message/error-data.ts";

@@ -136,7 +136,8 @@ export class RequestRoutes {
     else this.#inFlight.set(name, count);
   }
 
-  // Earlier requests -------------------------------------------------------------------------------------------------
+  // Earlier requests
+  // -------------------------------------------------------------------------------------------------
 
   /** Waits for the answer of a request as long as `wait` says, in seconds. */
   async #status(context: HttpContext): Promise<Response> {

@@ -1,5 +1,6 @@
 /**
- * WebSocket clients: one text frame is one line of the socket's protocol, both ways, by its rules and limits. SPEC: W20, W25, N.
+ * WebSocket clients: one text frame is one line of the socket's protocol, both ways, by its rules and limits. SPEC:
+ * W20, W25, N.
  *
  *     waiting for a token ──Sys.Authenticate──> open ──> closed
  *       └──5 s, or a bad token──> closed (1008)

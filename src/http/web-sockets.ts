@@ -1,4 +1,7 @@
-/** The WebSocket clients of a server: `GET /v1/ws` is upgraded once the gate and the token allow it. SPEC: W20, W25, W26. */
+/**
+ * The WebSocket clients of a server: `GET /v1/ws` is upgraded once the gate and the token allow it. SPEC: W20, W25,
+ * W26.
+ */
 import type { IncomingMessage, Server } from "node:http";
 import type { Duplex } from "node:stream";
 import { WebSocketServer } from "ws";

@@ -1,8 +1,8 @@
 /**
  * `Journal.Publish`: an acknowledged event. An event itself has no answer; this command answers with the event's
  * journal id once it is durable. The event's id is derived from the command's, so a repeated command publishes once.
- * `Journal.Send`: an acknowledged command. It answers with the command's id once the command is durable; `Kernel.Request` has its answer
- * later. SPEC: K27, W20.
+ * `Journal.Send`: an acknowledged command. It answers with the command's id once the command is durable;
+ * `Kernel.Request` has its answer later. SPEC: K27, W20.
  */
 import type { EventBus } from "../bus/event-bus.ts";
 import type { Capability } from "../loop/capability.ts";

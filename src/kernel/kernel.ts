@@ -331,7 +331,8 @@ export class Kernel implements AsyncDisposable {
     return requestStatus({ store: this.#store, commands: this.#commands, loop: this.#loop, spaces }, id);
   }
 
-  // In-process use ---------------------------------------------------------------------------------------------------
+  // In-process use
+  // ---------------------------------------------------------------------------------------------------
 
   get space(): Space {
     return this.#space;

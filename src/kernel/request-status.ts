@@ -1,5 +1,6 @@
 /**
- * `Kernel.Request`: the state and the answer of an earlier command, from the pending requests, the journal and the receipts. SPEC: W20.
+ * `Kernel.Request`: the state and the answer of an earlier command, from the pending requests, the journal and the
+ * receipts. SPEC: W20.
  */
 import type { EventBus } from "../bus/event-bus.ts";
 import type { EventLoop } from "../loop/event-loop.ts";
@@ -10,7 +11,10 @@ import { receiptOf } from "../store/receipt-name.ts";
 import type { Store } from "../store/store.ts";
 
 export interface RequestStatus {
-  /** `unknown`: the kernel has never seen it, or has forgotten it. `forgotten`: it was handled, and its answer is gone. */
+  /**
+   * `unknown`: the kernel has never seen it, or has forgotten it. `forgotten`: it was handled, and its answer is
+   * gone.
+   */
   readonly state: "running" | "done" | "failed" | "unknown" | "forgotten";
   readonly type?: string;
   readonly answer?: Json;

@@ -1,6 +1,6 @@
 /**
- * Tokens for clients that come over a network: `Kernel.AddToken`, `Kernel.RevokeToken`, `Kernel.Tokens`. The store has the SHA-256 of a token
- * and never the token itself; one document for each digest. SPEC: W27.
+ * Tokens for clients that come over a network: `Kernel.AddToken`, `Kernel.RevokeToken`, `Kernel.Tokens`. The store
+ * has the SHA-256 of a token and never the token itself; one document for each digest. SPEC: W27.
  */
 import type { Collection } from "../cells/collection.ts";
 import type { Space } from "../cells/space.ts";
