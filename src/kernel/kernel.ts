@@ -404,15 +404,13 @@ export class Kernel implements AsyncDisposable {
     const extensions = this.#extensions?.statuses ?? [];
     const work = this.#board.health();
     const subscriptions = this.#bus.subscriptions().filter(({ subscriberId }) => subscriberId !== SYSTEM_SUBSCRIBER);
+    const store = storeHealth(this.#store, this.#space.historyLost);
+    const isUnwell =
+      work.stuck > 0 || this.#board.isOverrun || store.away !== undefined || store.historyLost !== undefined;
     return {
-      store: storeHealth(this.#store),
+      store,
       // During the boot only the kernel's own capabilities can ask, and they run.
-      state:
-        state !== "booting" && state !== "running"
-          ? state
-          : work.stuck > 0 || this.#board.isOverrun
-            ? "degraded"
-            : "running",
+      state: state !== "booting" && state !== "running" ? state : isUnwell ? "degraded" : "running",
       work,
       quiescent: this.quiescent,
       recovered: this.#recovered,
@@ -513,6 +511,12 @@ export class Kernel implements AsyncDisposable {
   }
 }
 
-function storeHealth({ backend, trouble }: Store): KernelHealth["store"] {
-  return trouble === undefined ? { backend } : { backend, trouble };
+function storeHealth({ backend, trouble, connection }: Store, historyLost: string | undefined): KernelHealth["store"] {
+  const { state, sinceMs = 0, reason = "the server of the store cannot be reached", parked } = connection;
+  return {
+    backend,
+    ...(trouble === undefined ? {} : { trouble }),
+    ...(state === "connected" ? {} : { away: { sinceMs, reason, parked } }),
+    ...(historyLost === undefined ? {} : { historyLost }),
+  };
 }

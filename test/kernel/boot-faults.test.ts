@@ -34,7 +34,7 @@ function failing(
       if (typeof value !== "function") return value;
       return (...values: unknown[]) => {
         if (key === "close") seen.closes++;
-        else if (key !== "watch" && key !== "stats" && seen.calls++ === failAt) {
+        else if (key !== "watch" && key !== "stats" && key !== "now" && seen.calls++ === failAt) {
           const answer = instead(String(key));
           if (answer !== undefined) return answer;
         }

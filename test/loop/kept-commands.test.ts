@@ -1,6 +1,6 @@
 /** The loop's part in keeping commands: who is told what, while the journal takes its time, refuses, or delivers when nobody waits any more. */
 import { describe, expect, test } from "#test";
-import { COMMANDS_KEPT_MAX, KEPT_ASKED_MAX, KEPT_LOOK_MS } from "../../src/limits.ts";
+import { COMMANDS_KEPT_MAX, KEPT_ASKED_MAX, KEPT_LOOK_MS, KEPT_LOOK_PAUSE_MS } from "../../src/limits.ts";
 import type { CommandJournal, DeliverCommand, KeptBefore } from "../../src/loop/command-journal.ts";
 import { capability } from "../../src/loop/define-capability.ts";
 import { timerCapability } from "../../src/loop/timer.ts";
@@ -15,6 +15,7 @@ class JournalByHand implements CommandJournal {
   readonly rows = new Map<string, KeptBefore>();
   readonly lookedFor: string[] = [];
   isBroken = false;
+  readonly listeners = new Set<() => void>();
   readonly asked: { message: Message; answer: PromiseWithResolvers<KeptBefore | undefined> }[] = [];
   #deliver: DeliverCommand | undefined;
 
@@ -28,6 +29,11 @@ class JournalByHand implements CommandJournal {
     this.lookedFor.push(id);
     if (this.isBroken) throw new Error("disk gone");
     return this.rows.get(id);
+  }
+
+  onForeignChange(listener: () => void): () => void {
+    this.listeners.add(listener);
+    return () => void this.listeners.delete(listener);
   }
 
   take(_type: string, _capability: string, deliver: DeliverCommand): void {
@@ -374,6 +380,24 @@ describe("commands that another process handles", () => {
       await host.advance(5 * KEPT_LOOK_MS);
       expect(journal.lookedFor.length).toBe(length);
     }
+  });
+
+  test("[L111] a write of another process wakes the question for a kept command; a burst of writes is one question", async () => {
+    const journal = new JournalByHand();
+    const { one, host } = await asked(journal, false);
+    const wake = async (times: number) => {
+      for (let n = 0; n < times; n++) for (const listener of [...journal.listeners]) listener();
+      await host.advance(KEPT_LOOK_PAUSE_MS);
+    };
+    await host.advance(KEPT_LOOK_MS - 1);
+    expect(journal.lookedFor).toEqual([]);
+    await wake(20);
+    expect([journal.lookedFor.length, one.answers]).toEqual([1, []]);
+    journal.rows.set("one", { status: "done" });
+    await wake(20);
+    expect([journal.lookedFor.length, one.answers]).toEqual([2, ["error one 410"]]);
+    // No command is left to ask for, so writes are not listened to.
+    expect(journal.listeners.size).toBe(0);
   });
 
   test("[L43] an idempotent command that another process handled is handled here too", async () => {
