@@ -98,7 +98,7 @@ describe("the package", () => {
     expect(ended).toEqual({ code: 0, stdout: expect.stringMatching(/^\d+\.\d+\.\d+\n$/), stderr: "" });
   });
 
-  test("[K46] the app that it makes compiles with the settings that come with it, and so does a program that uses Node", async () => {
+  test("[K46] the app that it makes compiles with its settings, its test passes, and a program that uses Node compiles", async () => {
     const made = await project.run(join("node_modules", "millrace", "bin", "millrace.mjs"), "init", "app");
     expect(made).toMatchObject({ code: 0, stderr: "" });
     project.write(join("app", "program.ts"), 'import { pid } from "node:process";\nconsole.log(pid, process.pid);\n');
@@ -107,6 +107,9 @@ describe("the package", () => {
     expect(Object.keys(devDependencies)).toEqual(["@types/node", "node", "typescript"]);
     const ended = await runProgram(TSC, ["--noEmit"], { cwd: join(project.folder, "app") });
     expect(ended).toEqual({ code: 0, stdout: "", stderr: "" });
+    const tested = await runProgram(process.execPath, ["--test"], { cwd: join(project.folder, "app") });
+    expect(tested.stderr + tested.stdout).toMatch(/pass 1\n/);
+    expect(tested.code).toBe(0);
   });
 });
 
