@@ -1,4 +1,4 @@
-/** What a client does not send, and what its own callbacks cannot break. */
+/** Requests that a client does not send, and callbacks that cannot break it. */
 import { createServer, type Socket } from "node:net";
 import { join } from "node:path";
 import { describe, expect, onTestFinished, test } from "vitest";
@@ -8,7 +8,7 @@ import type { Message } from "../../src/message/envelope.ts";
 import { event, query } from "../../src/message/lineage.ts";
 import { scratchFolder } from "../repo/program.ts";
 
-/** A server that answers when it is told to, and keeps what it was sent. */
+/** A server that answers on demand, and keeps its requests. */
 async function server(): Promise<{ path: string; lines: Message[]; sockets: Socket[]; answer(line: Message): void }> {
   const path = join(scratchFolder(), "kernel.sock");
   const lines: Message[] = [];

@@ -1,4 +1,7 @@
-/** Everything that a reader may copy runs: `examples/`, and the TypeScript in README.md and `docs/`. Against the built package. */
+/**
+ * All code that a reader may copy runs: `examples/`, and the TypeScript in README.md and `docs/`, against the built
+ * package.
+ */
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";

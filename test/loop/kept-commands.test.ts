@@ -1,4 +1,6 @@
-/** The loop's part in keeping commands: who is told what, while the journal takes its time, refuses, or delivers when nobody waits any more. */
+/**
+ * The loop's part in journaled commands: answers while the journal is slow, refuses, or delivers without a requester.
+ */
 import { describe, expect, test } from "#test";
 import { COMMANDS_KEPT_MAX, KEPT_ASKED_MAX, KEPT_LOOK_MS, KEPT_LOOK_PAUSE_MS } from "../../src/limits.ts";
 import type { CommandJournal, DeliverCommand, KeptBefore } from "../../src/loop/command-journal.ts";
@@ -9,9 +11,9 @@ import { Failure } from "../../src/message/error-data.ts";
 import type { Json } from "../../src/message/json.ts";
 import { command, deferred, message, setup } from "./loop-setup.ts";
 
-/** A journal whose answers and deliveries are the test's to give. */
+/** A journal with answers and deliveries that the test decides. */
 class JournalByHand implements CommandJournal {
-  /** What it says of commands that were kept; nothing of those that are not here. */
+  /** Its status of journaled commands; undefined for unknown ones. */
   readonly rows = new Map<string, KeptBefore>();
   readonly lookedFor: string[] = [];
   isBroken = false;
@@ -40,7 +42,7 @@ class JournalByHand implements CommandJournal {
     this.#deliver = deliver;
   }
 
-  /** Delivers; resolves with why it has failed, or with nothing. */
+  /** Delivers; resolves with the reason of a failure, or with undefined. */
   async deliver(message: Message, deaths = 0): Promise<unknown> {
     const failing = (error: string) => ({ id: 1, lease: 1, attempt: 1, outcome: { kind: "failed" as const, error } });
     return this.#deliver?.(message, { deaths, attempt: 1, failing }).catch((thrown: unknown) => thrown);
@@ -75,7 +77,7 @@ describe("keeping commands", () => {
     await settle();
     ask(later);
     await settle();
-    // Not 409: nobody else waits for it.
+    // Not 409: no other requester waits for it.
     expect(later.answers).toEqual([]);
     loop.disconnect(later);
     gate.reject(new Failure(503, "not now"));
@@ -270,7 +272,7 @@ describe("an actor that takes no more", () => {
     };
     expect([await ask(1), await ask(2), one.answers]).toEqual([true, false, ["error c2 503"]]);
     expect(one.received[0]?.metadata["refused"]).toBe(true);
-    // What nobody waits for is kept: the journal offers it later.
+    // A command without a requester stays: the journal offers it later.
     loop.enqueue(command("Work.Do", "c3", 3));
     await settle();
     expect(journal.asked.splice(0).length).toBe(1);
@@ -340,7 +342,7 @@ describe("one id for two commands", () => {
       expect(done.splice(0)).toEqual([]);
       journal.asked.pop()?.answer.reject(new Failure(422, "it is there in other words"));
       await settle();
-      // Nobody is harmed by it where it may be handled at any time.
+      // It may be handled at any time without harm.
       expect([one.answers, done.splice(0)]).toEqual(
         idempotent ? [["reply one 1"], ["something else"]] : [["error one 422"], []],
       );

@@ -1,4 +1,4 @@
-/** The reference names what is in the source, all of it and nothing else: error codes, exports, verbs, built-in types. */
+/** The reference names exactly the error codes, exports, verbs and built-in types of the source. */
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
