@@ -93,3 +93,30 @@ describe("a lost connection", () => {
     expect(reported).toEqual([new Error("lost"), new Error("back")]);
   });
 });
+
+describe("a refusal without an id", () => {
+  test("[K30] fails the only request that waits, and none if several do", async () => {
+    const { path, lines, sockets, answer } = await server();
+    await using client = await Client.connect({ path });
+    const refuse = (id: string) => {
+      const data = { code: 400, message: "no line of JSON" };
+      const line = { kind: "error", type: "Sys.Error", data, metadata: { id, timestamp: 1, causation: null } };
+      sockets.at(-1)?.write(`${JSON.stringify(line)}\n`);
+    };
+    const ends: string[] = [];
+    const ask = (data: string) =>
+      client.query("Some.Thing", data).then(
+        (reply) => void ends.push(`reply ${reply}`),
+        (error: Error) => void ends.push(`${data} failed: ${error.message}`),
+      );
+    const asked = [ask("first"), ask("second")];
+    await until(() => lines.length === 2);
+    refuse("refusal of one of two");
+    answer(lines[0] as Message);
+    await until(() => ends.length > 0);
+    expect(ends).toEqual(["reply first"]);
+    refuse("refusal of the last");
+    await Promise.all(asked);
+    expect(ends).toEqual(["reply first", "second failed: no line of JSON"]);
+  });
+});
