@@ -30,7 +30,7 @@ const ARROWS: Readonly<Record<string, readonly string[]>> = {
   "testing.ts": ["cells", "kernel", "test-kernel.ts"],
   "test-kernel.ts": ["app", "kernel"],
   "signals.ts": ["cells", "scheduler", "store", "work"],
-  "worker.ts": ["loop"],
+  "worker.ts": ["app", "loop"],
   "node.ts": ["kernel", "adapters", "store"],
   "open.ts": ["app", "kernel"],
 };

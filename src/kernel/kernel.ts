@@ -9,7 +9,9 @@
  */
 
 import { dirname, join } from "node:path";
+import { nodeWorkerActor } from "../adapters/node-worker.ts";
 import { UnixSocket } from "../adapters/unix-socket.ts";
+import { COMMANDS_THREAD } from "../app/worker-commands.ts";
 import { EventBus } from "../bus/event-bus.ts";
 import type { Handler } from "../bus/handler.ts";
 import { HandlingRing } from "../bus/handling-ring.ts";
@@ -154,6 +156,7 @@ export class Kernel implements AsyncDisposable {
       ...{ host, store, kernel: this.#space, space: { ...persist, ...limits.space } },
       ...{ leaseMs, alone: options.alone, log: options.log, bus: this.#bus, topicOf: this.#topicOf },
       onSpace: (space) => this.#addSpace(space),
+      startWorker: (url) => nodeWorkerActor(url, COMMANDS_THREAD),
     });
     this.#opened.note("apps", (graceMs) => this.#apps.close(graceMs));
     const others = await this.#space.restore(() => {
