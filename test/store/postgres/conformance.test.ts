@@ -1,0 +1,34 @@
+import { describe, test } from "vitest";
+import { openPostgresStore } from "../../../src/store/postgres/store.ts";
+import { describeStore } from "../conformance/describe-store.ts";
+import { type OpenStore, storeUnderTest } from "../conformance/store-under-test.ts";
+import { ControlledHost } from "../controlled-host.ts";
+import { Numbers, renumbered } from "./renumbered-store.ts";
+import { NO_POSTGRES, SchemaPool, testServer } from "./server.ts";
+
+const server = testServer();
+const schemas = new SchemaPool(server);
+
+const open: OpenStore = async ({ changesKept, payloadBytesMax } = {}) => {
+  const host = new ControlledHost();
+  const schema = await schemas.take();
+  const numbers = new Numbers();
+  const options = () => ({
+    url: server.url,
+    schema,
+    host,
+    durability: "process" as const,
+    tuning: {
+      clock: "host" as const,
+      ...(changesKept === undefined ? {} : { feedCommits: changesKept }),
+      ...(payloadBytesMax === undefined ? {} : { payloadBytesMax }),
+    },
+  });
+  return storeUnderTest(host, {
+    open: async () => renumbered(await openPostgresStore(options()), numbers),
+    remove: () => schemas.giveBack(schema),
+  });
+};
+
+if (NO_POSTGRES === undefined) describeStore("Postgres store", open, { modelRuns: 20 });
+else describe("Postgres store", () => test.skip(NO_POSTGRES, () => {}));
