@@ -1,14 +1,6 @@
 /** What a user of the bus does, measured: publishing, and publishing until it is handled and done. */
-import {
-  EventBus,
-  type JournalEntry,
-  type Json,
-  type Publication,
-  Replica,
-  SHARED_SCOPE,
-  type Store,
-  systemHost,
-} from "millrace";
+import { EventBus, type Json, type Publication, type Store, systemHost } from "millrace/bus";
+import { type JournalEntry, Replica, SHARED_SCOPE } from "millrace/store";
 import type { Sample } from "./harness/benchmark.ts";
 import { elapsedMs, percentile } from "./harness/timing.ts";
 import { makeEntries, pieces, TOPIC } from "./store/events.ts";

@@ -3,7 +3,7 @@
  * few shows whether the cost of an insert depends on the size of the collection.
  */
 import { join } from "node:path";
-import { index, Space, systemHost } from "millrace";
+import { index, Space, systemHost } from "millrace/signals";
 import { openSqliteStore } from "millrace/sqlite";
 import type { Benchmark, Sample, Scale, Scene } from "./harness/benchmark.ts";
 import { elapsedMs } from "./harness/timing.ts";

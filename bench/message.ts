@@ -2,7 +2,7 @@
  * What a message costs at the door: `parseLine` and `checkMessage` beside a bare `JSON.parse` of the same line of about
  * 200 bytes. The goal is at most 3x the bare parse (SPEC M11).
  */
-import { checkMessage, parseLine } from "millrace";
+import { checkMessage, parseLine } from "millrace/message";
 import type { Benchmark, Sample, Scene, Workload } from "./harness/benchmark.ts";
 import { elapsedMs } from "./harness/timing.ts";
 

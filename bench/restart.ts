@@ -5,7 +5,7 @@
 import { statSync } from "node:fs";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
-import { Space, type Store, systemHost } from "millrace";
+import { Space, type Store, systemHost } from "millrace/signals";
 import { openSqliteStore } from "millrace/sqlite";
 import type { Benchmark, Sample, Scene } from "./harness/benchmark.ts";
 import { elapsedMs } from "./harness/timing.ts";

@@ -3,7 +3,8 @@
  * with hand-written statements: for each send a receipt and a patch of a document, as many in a transaction as are on their way at once.
  * In memory there is no limit to compare with; the replica's own transactions stand beside it for orientation.
  */
-import { Replica, SHARED_SCOPE, Space, type Store, systemHost } from "millrace";
+import { SHARED_SCOPE, Space, type Store, systemHost } from "millrace/signals";
+import { Replica } from "millrace/store";
 import { SENDS_IN_FLIGHT_MAX, SENDS_WAITING_MAX } from "../src/limits.ts";
 import { Receipt } from "../src/store/receipt.ts";
 import type { Benchmark, Metric, Sample, Scale, Workload } from "./harness/benchmark.ts";

@@ -1,5 +1,5 @@
 /** The bus: a failing handler is tried again, its neighbour is not, and afterwards the journal tells what caused what. */
-import { EventBus, memoryStore, type TraceNode } from "millrace";
+import { EventBus, memoryStore, type TraceNode } from "millrace/bus";
 
 await using store = memoryStore();
 await using bus = new EventBus({ store });

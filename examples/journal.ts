@@ -5,8 +5,9 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { type Claim, eventMessage, Replica, type Store, systemHost } from "millrace";
+import { eventMessage } from "millrace/message";
 import { openSqliteStore } from "millrace/sqlite";
+import { type Claim, Replica, type Store, systemHost } from "millrace/store";
 
 const host = systemHost();
 const folder = mkdtempSync(join(tmpdir(), "millrace-example-"));

@@ -3,8 +3,8 @@
 import { mkdtempSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { capability, transactional } from "millrace";
 import { Kernel } from "millrace/kernel";
+import { capability, transactional } from "millrace/loop";
 import { openSqliteStore } from "millrace/sqlite";
 
 const store = await openSqliteStore({ path: join(mkdtempSync(join(tmpdir(), "kernel-")), "shop.db") });

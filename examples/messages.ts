@@ -1,5 +1,5 @@
 /** Messages: made with lineage, checked with a reason, mapped to CloudEvents and back. */
-import { systemHost } from "millrace";
+import { systemHost } from "millrace/loop";
 import {
   causationOf,
   causedBy,

@@ -1,5 +1,5 @@
 /** Time from a seed: a year passes in an instant, and two runs of one seed are the same run. */
-import type { Host } from "millrace";
+import type { Host } from "millrace/loop";
 import { simulate } from "millrace/testing";
 
 const DAY_MS = 86_400_000;

@@ -1,5 +1,6 @@
 /** A stream has one handler and handles each event once: in order, in one transaction, with what it read up to date. */
-import { memoryStore, Space } from "millrace";
+import { Space } from "millrace/signals";
+import { memoryStore } from "millrace/store";
 
 await using store = memoryStore();
 await using shop = await Space.open({ store, name: "shop" });

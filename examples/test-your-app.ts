@@ -1,5 +1,5 @@
 /** An app under test: no kernel, no disk, no waiting, and it says why things ran. */
-import type { Space } from "millrace";
+import type { Space } from "millrace/signals";
 import { testSpace } from "millrace/testing";
 
 function cart(space: Space) {
@@ -36,4 +36,4 @@ test.expectIdempotent();
 // at once: 0 to pay
 // a minute later: 0 to pay, 4 to pay
 // after a restart: 4
-// expected "total" to have run, and it did not: did not run: nothing it read has changed since its last run.
+// expected "total" to have run, and it did not: did not run: its inputs have not changed since its last run.

@@ -1,5 +1,5 @@
 /** Two replicas of one space, as two processes would have them: reads are synchronous, conflicts are found by path. */
-import { memoryStore, Replica } from "millrace";
+import { memoryStore, Replica } from "millrace/store";
 
 await using store = memoryStore();
 await using ada = await Replica.open({ store, space: "shop" });

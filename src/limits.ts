@@ -474,3 +474,13 @@ export const RELOAD_BATCH_DOCUMENTS = 500;
 /** Delay before a held document is loaded again after a failure; doubled each time in a row, up to the maximum. */
 export const LOAD_RETRY_MS = 1_000;
 export const LOAD_RETRY_MAX_MS = 30_000;
+/** Random bits at the end of a lease's number: two histories give the same number once in a million leases. */
+export const LEASE_RANDOM_BITS = 20;
+/** Lanes of a journal, so that an id is `n * 4096 + lane`, and below 2^53 for 2 * 10^12 appends. */
+export const JOURNAL_LANES_MAX = 4_096;
+/** Writes that wait for a database server that cannot be reached; the next one is refused. */
+export const STORE_PARKED_JOBS_MAX = 100_000;
+/** Bytes of these writes. */
+export const STORE_PARKED_BYTES_MAX = 67_108_864;
+/** Own acknowledged commits of a replica that are looked for after a failover or a restore, to report the lost ones. */
+export const ACKNOWLEDGED_KEPT_MAX = 1_000;

@@ -28,7 +28,7 @@ const ARROWS: Readonly<Record<string, readonly string[]>> = {
   cli: ["kernel", "client"],
   "testing.ts": ["cells", "kernel", "test-kernel.ts"],
   "test-kernel.ts": ["app", "kernel"],
-  "signals.ts": ["cells", "scheduler", "store"],
+  "signals.ts": ["cells", "scheduler", "store", "work"],
   "worker.ts": ["loop"],
   "node.ts": ["kernel", "adapters", "store"],
   "open.ts": ["app", "kernel"],

@@ -3,7 +3,7 @@
  * the store is (`../store/one-at-a-time.ts`): with a log of full length, and beside the bare engine by turns.
  */
 import { join } from "node:path";
-import { EventBus, type Store, systemHost } from "millrace";
+import { EventBus, type Store, systemHost } from "millrace/bus";
 import { BULK, publications, publish } from "../bus-runs.ts";
 import type { Sample, Scene } from "../harness/benchmark.ts";
 import type { BareSqlite } from "../store/bare-sqlite.ts";

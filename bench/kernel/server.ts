@@ -3,8 +3,9 @@
  * does and one thing more. Prints `ready` when it listens; ends when its input does.
  */
 import { join } from "node:path";
-import { type Capability, capability, type Space, systemHost, transactional } from "millrace";
 import { Kernel } from "millrace/kernel";
+import { type Capability, capability, systemHost, transactional } from "millrace/loop";
+import type { Space } from "millrace/signals";
 import { openSqliteStore } from "millrace/sqlite";
 
 const [, directory = ""] = process.argv.slice(2);

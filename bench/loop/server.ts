@@ -4,8 +4,8 @@
  */
 import { createServer } from "node:net";
 import { join } from "node:path";
-import { systemHost } from "millrace";
 import { Kernel } from "millrace/kernel";
+import { systemHost } from "millrace/loop";
 import { openSqliteStore } from "millrace/sqlite";
 import { startBroker } from "./moleculer.ts";
 

@@ -1,5 +1,6 @@
 /** Ours: one space on the memory store, settled with `flush()`. What it commits goes to the store when the thread is let go. */
-import { type Cell, memoryStore, Space, systemHost } from "millrace";
+import { type Cell, Space, systemHost } from "millrace/signals";
+import { memoryStore } from "millrace/store";
 import type { Fields, Graph, Item } from "./graph.ts";
 
 export async function open(): Promise<Graph> {

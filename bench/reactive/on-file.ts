@@ -3,7 +3,7 @@
  * the disk in), and what a change costs until it and all that was derived from it are durable.
  */
 import { join } from "node:path";
-import { Space, systemHost } from "millrace";
+import { Space, systemHost } from "millrace/signals";
 import { openSqliteStore } from "millrace/sqlite";
 import type { Sample, Scene } from "../harness/benchmark.ts";
 import { elapsedMs } from "../harness/timing.ts";

@@ -1,7 +1,7 @@
 /** Opens the systems that are ours: the SQLite store on a file in a directory, and the memory store. */
 import { join } from "node:path";
-import { memoryStore, type Store, systemHost } from "millrace";
 import { openSqliteStore } from "millrace/sqlite";
+import { memoryStore, type Store, systemHost } from "millrace/store";
 import type { Durability } from "./durability.ts";
 
 export function openMillrace(directory: string, durability: Durability): Promise<Store> {

@@ -1,5 +1,5 @@
 /** What the back office's messages must look like: named fields, each a text or a number. Any Standard Schema would do as well. */
-import { type DataSchema, dataSchema } from "millrace";
+import { type DataSchema, dataSchema } from "millrace/loop";
 
 type Field = "text" | "text?" | "number" | "number?";
 type Fields = Readonly<Record<string, Field>>;

@@ -1,5 +1,7 @@
 /** Tasks in a collection. Its totals are kept with each write, so a command costs the same among 10 tasks and 100,000. */
-import { Failure, index, type Space, transactional } from "millrace";
+import { Failure } from "millrace";
+import { transactional } from "millrace/loop";
+import { index, type Space } from "millrace/signals";
 import { type Shaped, shape } from "./shape.ts";
 
 const TASK = { taskId: "text?", title: "text", hours: "number?" } as const;

@@ -2,7 +2,8 @@
  * Slow work. The handler runs outside of any transaction; its result is recorded in one, under the id of the request. The command is
  * durable before its handler is called. After a crash it runs again, because the worker is `idempotent`: it looks for its result first.
  */
-import { capability, type Host, type Space, transactional } from "millrace";
+import { capability, type Host, transactional } from "millrace/loop";
+import type { Space } from "millrace/signals";
 import { type Shaped, shape } from "./shape.ts";
 
 const WORK = { title: "text", seconds: "number" } as const;

@@ -4,7 +4,7 @@ import type { shop } from "./app.ts";
 
 await using kernel = await connect<typeof shop>({ path: ".millrace/kernel.sock" });
 
-const placed = kernel.events("Order.Placed", { from: 0 });
+const placed = kernel.events("Order.Placed", { from: "start" });
 for (const order of [
   { item: "lamp", price: 30 },
   { item: "desk", price: 400 },

@@ -98,8 +98,8 @@ export interface CallOptions {
 }
 
 export interface EventsOptions {
-  /** Events after this journal id; those that come from now on unless given. */
-  readonly from?: number;
+  /** Events after this cursor, or all with `"start"`; those that come from now on unless given. */
+  readonly from?: string;
   /** Ends the iteration. */
   readonly signal?: AbortSignal;
 }
@@ -114,8 +114,10 @@ export type Arguments<Input, Options> = [Input] extends [never]
       : [data: Input, options?: Options];
 
 export interface AppEvent<Name, Data> {
-  /** Its journal id: give it as `from` to continue after it. */
+  /** Its id in the journal. */
   readonly id: number;
+  /** Give it as `from` to continue after this event. */
+  readonly cursor: string;
   readonly type: Name;
   readonly data: Data;
 }

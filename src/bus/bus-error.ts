@@ -1,5 +1,6 @@
 /** Misuse of the bus, and events that could not be stored. The message says what to do. */
 import { MillraceError } from "../message/millrace-error.ts";
+import { cursorOf, type JournalPosition } from "../store/journal-position.ts";
 import type { Rejection } from "../store/rejection.ts";
 
 export type BusErrorCode =
@@ -24,16 +25,20 @@ export class BusError extends MillraceError<BusErrorCode> {
   override readonly name = "BusError";
 }
 
-/** Whoever goes on from a place in the journal has missed these: retention has removed them. */
+/**
+ * Events after a cursor are missing: retention has removed them, or the store was restored from a copy. `cursor` is the
+ * place to go on from without them.
+ */
 export class EventsGone extends BusError {
-  readonly firstId: number;
-  readonly lastId: number;
+  readonly cursor: string;
 
-  constructor(firstId: number, lastId: number) {
-    const which = firstId === lastId ? `event ${firstId} is` : `events ${firstId} to ${lastId} are`;
-    super("BUS_EVENTS_GONE", `${which} not in the journal any more; go on from ${lastId}, without them`);
-    this.firstId = firstId;
-    this.lastId = lastId;
+  constructor(after: JournalPosition, onFrom: JournalPosition) {
+    const cursor = cursorOf(onFrom);
+    super(
+      "BUS_EVENTS_GONE",
+      `events after ${cursorOf(after)} are not in the journal any more; go on from ${cursor}, without them`,
+    );
+    this.cursor = cursor;
   }
 }
 

@@ -70,7 +70,7 @@ import {
   type WorkOptions,
 } from "./subscription.ts";
 import { Subscriptions } from "./subscriptions.ts";
-import { type TailOptions, tail } from "./tail.ts";
+import { type TailedRow, type TailOptions, tail } from "./tail.ts";
 import { TopicMatches } from "./topic-match.ts";
 import { Topics } from "./topics.ts";
 import { TransactionalShare } from "./transactional-share.ts";
@@ -388,7 +388,7 @@ export class EventBus<TopicMap extends object = AnyTopics> implements AsyncDispo
   }
 
   /** The journal from a position on, and if asked for what comes after. */
-  tail(options: TailOptions = {}): AsyncGenerator<JournalRow, void, undefined> {
+  tail(options: TailOptions = {}): AsyncGenerator<TailedRow, void, undefined> {
     return tail({ host: this.#host, store: this.#store, signal: this.#signal }, options);
   }
 

@@ -13,7 +13,13 @@ export type { Delivery, JournalQuery, JournalRow, JournalStatus } from "../store
 export { MemoryDisk } from "../store/memory/memory-disk.ts";
 export { type MemoryStoreOptions, memoryStore } from "../store/memory/memory-store.ts";
 export { type Store, StoreError, type StoreErrorCode } from "../store/store.ts";
-export type { Backoff, RetryPolicy } from "../work/retry-policy.ts";
+export type { AskOptions } from "../work/ask.ts";
+export type { WorkSpace } from "../work/attempt.ts";
+export type { HandlerFailure, HandlerOptions } from "../work/handler-options.ts";
+export type { MessageOptions, TimerOptions as TxTimerOptions } from "../work/outbox.ts";
+export type { Backoff, Retry, RetryPolicy } from "../work/retry-policy.ts";
+export type { Tx, TxCell, TxList } from "../work/tx.ts";
+export { WorkError, type WorkErrorCode } from "../work/work-error.ts";
 export type { Failures, Trace, TraceNode } from "./audit.ts";
 export { BusError, type BusErrorCode, EventsGone } from "./bus-error.ts";
 export type { RemovedConsumer } from "./consumer-removal.ts";

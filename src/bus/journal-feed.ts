@@ -4,15 +4,9 @@
  */
 import type { Host } from "../host/host.ts";
 import { POLL_INTERVAL_MS } from "../limits.ts";
-import type { JournalRow } from "../store/journal.ts";
+import type { JournalPage, JournalPosition } from "../store/journal-position.ts";
 import type { Store } from "../store/store.ts";
 import type { JournalSignal } from "./journal-signal.ts";
-
-export interface JournalPage {
-  readonly rows: readonly JournalRow[];
-  /** The newest id before the page was read: a short page shows that the rows up to this id are gone. */
-  readonly lastId: number;
-}
 
 export class JournalFeed {
   readonly #host: Host;
@@ -30,14 +24,14 @@ export class JournalFeed {
     return this.#signal.mark;
   }
 
-  lastId(): Promise<number> {
-    return this.#store.lastId();
+  /** The position after all rows. */
+  end(): Promise<JournalPosition> {
+    return this.#store.journalEnd();
   }
 
-  /** At most `limit` rows after an id, in the order of their ids. */
-  async page(after: number, limit: number): Promise<JournalPage> {
-    const lastId = await this.#store.lastId();
-    return { rows: await this.#store.query({ cursor: after, limit }), lastId };
+  /** At most `limit` rows after a position. */
+  page(after: JournalPosition, limit: number): Promise<JournalPage> {
+    return this.#store.follow(after, limit);
   }
 
   /** Resolves when the mark has moved, the poll interval is over, or the signal is aborted. */

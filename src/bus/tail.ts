@@ -1,23 +1,31 @@
 /**
  * The journal as it grows, as an async iterator: first what is there, then, if asked to follow, what comes. SPEC: J76, J95.
  *
- * It reads pages by id and keeps nothing but its position, so that a slow reader costs no memory. While it waits it is woken by
+ * It reads pages and keeps nothing but its position, so that a slow reader costs no memory. While it waits it is woken by
  * what is published here and by the store's word of others' writes; the poll stands behind both.
  */
 import type { Host } from "../host/host.ts";
 import { JOURNAL_PAGE_ROWS, POLL_INTERVAL_MS } from "../limits.ts";
 import { checkTopicPattern, isWildcard, matchesTopic } from "../message/topic-pattern.ts";
 import type { JournalRow } from "../store/journal.ts";
+import {
+  cursorOf,
+  type JournalPage,
+  type JournalPosition,
+  laneOf,
+  passing,
+  positionOf,
+} from "../store/journal-position.ts";
 import type { Store } from "../store/store.ts";
-import { EventsGone } from "./bus-error.ts";
+import { BusError, EventsGone } from "./bus-error.ts";
 import type { JournalSignal } from "./journal-signal.ts";
 
 export interface TailOptions {
   /**
-   * Rows after this id; whatever there is, from the beginning, unless given. Where one that came after it is there no more, the iteration
-   * fails with `EventsGone`, before the next one that is.
+   * Rows after this cursor (`TailedRow.cursor`); all rows, from the beginning, unless given. If rows after it were removed, the
+   * iteration fails with `EventsGone` before the next row.
    */
-  readonly from?: number;
+  readonly from?: string;
   /** A topic or a pattern. */
   readonly topic?: string;
   /** Whether to wait for more at the end of the journal. */
@@ -26,38 +34,53 @@ export interface TailOptions {
   readonly signal?: AbortSignal;
 }
 
+/** A row, with the cursor to go on from after it. */
+export interface TailedRow extends JournalRow {
+  readonly cursor: string;
+}
+
 interface TailParts {
   readonly host: Host;
   readonly store: Store;
   readonly signal: JournalSignal;
 }
 
-export async function* tail(parts: TailParts, options: TailOptions): AsyncGenerator<JournalRow, void, undefined> {
-  const { from = 0, topic, follow = false, signal } = options;
+export async function* tail(parts: TailParts, options: TailOptions): AsyncGenerator<TailedRow, void, undefined> {
+  const { from = "start", topic, follow = false, signal } = options;
   if (topic !== undefined) checkTopicPattern(topic);
-  const resumes = from > 0;
-  // Ids have no gaps but those of retention, which show where all rows are read.
-  const exact = topic !== undefined && !isWildcard(topic) && !resumes ? { topic } : {};
-  let cursor = from;
+  const position = positionOf(from);
+  if (position === undefined)
+    throw new BusError("BUS_MISUSE", `${JSON.stringify(from)} is not a cursor of the journal`);
+  const resumes = position.history !== "";
+  // Removed rows show only where rows of all topics are read.
+  const exact = topic !== undefined && !isWildcard(topic) && !resumes ? topic : undefined;
+  let passed = position;
   while (!signal?.aborted) {
     const mark = parts.signal.mark;
-    // Asked before: what comes in between is after it.
-    const lastId = resumes ? await parts.store.lastId() : 0;
-    const rows = await parts.store.query({ ...exact, cursor, limit: JOURNAL_PAGE_ROWS });
-    for (const row of rows) {
+    const page = await parts.store.follow(passed, JOURNAL_PAGE_ROWS, exact);
+    if (resumes && page.end.history !== passed.history) throw new EventsGone(passed, page.end);
+    for (const [at, row] of page.rows.entries()) {
       if (signal?.aborted) return;
-      if (resumes && row.id > cursor + 1) throw new EventsGone(cursor + 1, row.id - 1);
-      cursor = row.id;
-      if (topic === undefined || matchesTopic(topic, row.topic)) yield row;
+      if (resumes) requireWhole(page, at, passed);
+      passed = passing(passed, page.end.history, laneOf(row), row.id);
+      if (topic === undefined || matchesTopic(topic, row.topic)) yield { ...row, cursor: cursorOf(passed) };
     }
-    if (rows.length === JOURNAL_PAGE_ROWS) {
+    if (resumes) requireWhole(page, page.rows.length, passed);
+    passed = page.end;
+    if (page.isFull) {
       // Others get in between two pages, also where nothing of them is wanted.
       await parts.host.yield();
       continue;
     }
-    // Nothing is there that would show the gap: all up to the end is gone.
-    if (resumes && cursor < lastId) throw new EventsGone(cursor + 1, lastId);
     if (!follow) return;
     await parts.signal.after(mark, { host: parts.host, timeoutMs: POLL_INTERVAL_MS, signal });
   }
+}
+
+/** Throws if rows before a row of the page were removed. */
+function requireWhole({ gone, end }: JournalPage, at: number, passed: JournalPosition): void {
+  const missing = gone.filter(({ before }) => before === at);
+  if (missing.length === 0) return;
+  const onFrom = missing.reduce((on, { lane, through }) => passing(on, end.history, lane, through), passed);
+  throw new EventsGone(passed, onFrom);
 }

@@ -121,7 +121,7 @@ export class LateWrites {
   }
 
   #lost({ home }: Queue, message: string): void {
-    this.#scheduler.report(new Error(`a write to ${home.root} was taken back: ${message}`));
+    this.#scheduler.report(new Error(`a write to ${home.root} was rolled back: ${message}`));
   }
 
   #close(queue: Queue): void {

@@ -11,7 +11,9 @@ import type { Json } from "../message/json.ts";
 import type { Address } from "../scheduler/address.ts";
 import type { Handling } from "../scheduler/handling.ts";
 import type { SendOptions, Sent } from "../scheduler/send.ts";
+import { handlerOptionsProblem } from "../work/handler-options.ts";
 import { Tx } from "../work/tx.ts";
+import { WorkError } from "../work/work-error.ts";
 import type { LinkTargets } from "./links.ts";
 import { Place } from "./place.ts";
 import { requireValid, type StandardSchema } from "./schema.ts";
@@ -33,6 +35,8 @@ export interface HandleOptions<T> {
   readonly presync?: (value: T) => Promise<unknown>;
   /** What the handler may know, by the names of labels; without one, everything. */
   readonly clearance?: readonly string[];
+  /** An asynchronous handler that takes longer has failed, and the queue goes on: 300,000 ms unless given; 0 for ever. */
+  readonly timeoutMs?: number;
 }
 
 export class Stream<T = unknown> extends Place {
@@ -44,13 +48,16 @@ export class Stream<T = unknown> extends Place {
   }
 
   /** Registers the one handler; the returned function takes it away, and what is sent then waits for another. */
-  handle(handler: StreamHandler<T>, { name, reads, presync, clearance }: HandleOptions<T> = {}): () => void {
+  handle(handler: StreamHandler<T>, { name, reads, presync, clearance, timeoutMs }: HandleOptions<T> = {}): () => void {
     const { scheduler } = this.targets;
+    const problem = timeoutMs === undefined ? undefined : handlerOptionsProblem({ timeoutMs });
+    if (problem !== undefined) throw new WorkError("WORK_MISUSE", problem);
     const outbox = this.targets.outbox(String(this));
     const run = (value: Json, handling: Handling) => handler(value as T, new Tx(handling, outbox, undefined));
     return scheduler.addEventHandler(run, this.address, {
       name: name ?? (handler.name || `the handler of ${this}`),
       ...(clearance === undefined ? {} : { clearance }),
+      ...(timeoutMs === undefined ? {} : { timeoutMs }),
       ...(reads === undefined ? {} : { preflight: (value: Json) => readAll(reads, value as T) }),
       ...(presync === undefined ? {} : { presync: (value: Json) => presync(value as T) }),
     });

@@ -286,7 +286,7 @@ export async function explainRecordedNode(
     ...{ kind: "node", name },
     verdict:
       moved.length === 0
-        ? "is up to date: nothing it read has changed since its last run; no kernel is running"
+        ? "is up to date: its inputs have not changed since its last run; no kernel is running"
         : `will run when a kernel runs and somebody looks: ${moved.join(", ")} changed since its last run`,
     because: basis.inputs.map(({ id, sequence, moved: isMoved }) => {
       return `read ${id} as of commit ${sequence}${isMoved ? ", which has changed since" : ""}`;

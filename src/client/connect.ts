@@ -68,8 +68,8 @@ class Connection implements AsyncDisposable {
     options: EventsOptions = {},
   ): AsyncGenerator<AppEvent<string, Json>> {
     const types = typeof names === "string" ? [names] : names;
-    for await (const { id, message } of this.#client.subscribe({ ...options, types }))
-      yield { id, type: message.type, data: message.data };
+    for await (const { id, cursor, message } of this.#client.subscribe({ ...options, types }))
+      yield { id, cursor, type: message.type, data: message.data };
   }
 
   async close(): Promise<void> {

@@ -11,4 +11,4 @@ export {
   type RequestOptions,
 } from "./client.ts";
 export { type Connected, connect } from "./connect.ts";
-export type { GoneIds, StreamedEvent, SubscribeOptions } from "./subscription.ts";
+export type { GoneEvents, StreamedEvent, SubscribeOptions } from "./subscription.ts";

@@ -6,6 +6,7 @@
 import { CLIENT_RECONNECT_MS_MAX, CLIENT_RECONNECT_START_MS } from "../limits.ts";
 import type { Message } from "../message/envelope.ts";
 import { type ErrorData, Failure, failureFrom, isFailure } from "../message/error-data.ts";
+import { isJsonObject } from "../message/json.ts";
 import { command } from "../message/lineage.ts";
 import { messagesOf, pause, type Source } from "./message-stream.ts";
 
@@ -14,35 +15,37 @@ export interface SubscribeOptions {
   readonly types?: readonly string[];
   /** Topics or patterns, like `email.*`. */
   readonly topics?: readonly string[];
-  /** Events after this journal id; default: new events only. */
-  readonly from?: number;
+  /** Events after this cursor, or all with `"start"`; default: new events only. */
+  readonly from?: string;
   /**
-   * Called with the ids after `from`, or after the last event, that were removed from the journal, before the iteration
+   * Called if events after `from`, or after the last event, were removed from the journal, before the iteration
    * continues without them. It is unknown whether they matched. Without it the iteration fails with a 410.
    */
-  readonly onGone?: (ids: GoneIds) => void;
+  readonly onGone?: (gone: GoneEvents) => void;
   /** Ends the iteration, without an error. */
   readonly signal?: AbortSignal;
 }
 
-/** First and last id, inclusive. */
-export interface GoneIds {
-  readonly firstId: number;
-  readonly lastId: number;
+/** Events that were removed from the journal. */
+export interface GoneEvents {
+  /** The iteration continues after this cursor. */
+  readonly cursor: string;
 }
 
 export interface StreamedEvent {
-  /** Its id in the journal, for `from`. */
+  /** Its id in the journal. */
   readonly id: number;
+  /** For `from`, to continue after this event. */
+  readonly cursor: string;
   readonly message: Message;
 }
 
 class Gone extends Failure {
-  readonly ids: GoneIds;
+  readonly events: GoneEvents;
 
-  constructor(reason: string, ids: GoneIds) {
+  constructor(reason: string, events: GoneEvents) {
     super(410, reason);
-    this.ids = ids;
+    this.events = events;
   }
 }
 
@@ -53,14 +56,14 @@ export async function* subscribe(source: Source, options: SubscribeOptions): Asy
   for (let first = true; !signal?.aborted; first = false) {
     try {
       for await (const event of oneConnection(source, { ...options, ...(from === undefined ? {} : { from }) })) {
-        from = event.id;
+        from = event.cursor;
         pauseMs = CLIENT_RECONNECT_START_MS;
         yield event;
       }
     } catch (error) {
       if (error instanceof Gone && options.onGone) {
-        options.onGone(error.ids);
-        from = error.ids.lastId;
+        options.onGone(error.events);
+        from = error.events.cursor;
         continue;
       }
       // After the first connection, an unreachable kernel is expected to come back.
@@ -78,11 +81,14 @@ async function* oneConnection(
 ): AsyncGenerator<StreamedEvent, void> {
   const wanted = { ...(types && { types }), ...(topics && { topics }), ...(from === undefined ? {} : { from }) };
   for await (const message of messagesOf(source, command(source.host, "Sys.Subscribe", wanted), signal)) {
-    if (message.kind === "event") yield { id: Number(message.metadata["journalId"]), message };
-    else if (message.kind === "error") {
-      const { code, message: reason, firstId, lastId } = message.data as ErrorData & Partial<GoneIds>;
+    if (message.kind === "event") {
+      const { journalId, cursor } = message.metadata;
+      yield { id: Number(journalId), cursor: String(cursor), message };
+    } else if (message.kind === "error") {
+      const { code, message: reason, data } = message.data as ErrorData;
       if (code === 503) return;
-      if (firstId !== undefined && lastId !== undefined) throw new Gone(reason, { firstId, lastId });
+      if (code === 410 && isJsonObject(data) && typeof data["cursor"] === "string")
+        throw new Gone(reason, { cursor: data["cursor"] });
       throw failureFrom(message.data as ErrorData);
     }
   }

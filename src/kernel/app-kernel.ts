@@ -56,11 +56,11 @@ export class OpenKernel implements AsyncDisposable {
     { from, signal }: EventsOptions = {},
   ): AsyncGenerator<AppEvent<string, Json>> {
     const wanted = new Set(typeof names === "string" ? [names] : names);
-    const last = from ?? (await this.kernel.lastEventId());
+    const last = from ?? (await this.kernel.endCursor());
     const follow = { from: last, follow: true, ...(signal ? { signal } : {}) };
-    for await (const { id, message } of this.kernel.bus.tail(follow)) {
+    for await (const { id, cursor, message } of this.kernel.bus.tail(follow)) {
       if (message?.kind !== "event" || !wanted.has(message.type)) continue;
-      yield { id, type: message.type, data: message.data };
+      yield { id, cursor, type: message.type, data: message.data };
     }
   }
 

@@ -24,6 +24,7 @@ import type { CommandJournal } from "../loop/command-journal.ts";
 import type { DeliveryOptions, EventFeed, EventJournal } from "../loop/event-journal.ts";
 import type { Message } from "../message/envelope.ts";
 import { Failure } from "../message/error-data.ts";
+import { laneOf } from "../store/journal-position.ts";
 import type { HandlerFailure } from "../work/handler-options.ts";
 import type { RetryPolicy } from "../work/retry-policy.ts";
 import { given } from "./given.ts";
@@ -131,14 +132,14 @@ function feedOver(feed: JournalFeed): EventFeed {
     get mark() {
       return feed.mark;
     },
-    lastId: () => feed.lastId(),
+    end: () => feed.end(),
     async page(after, limit) {
-      const { rows, lastId } = await feed.page(after, limit);
-      const events = rows.map(({ id, topic, message }) => ({
-        ...{ id, topic },
-        message: message?.kind === "event" ? message : undefined,
+      const page = await feed.page(after, limit);
+      const rows = page.rows.map((row) => ({
+        ...{ id: row.id, lane: laneOf(row), topic: row.topic },
+        message: row.message?.kind === "event" ? row.message : undefined,
       }));
-      return { rows: events, lastId };
+      return { ...page, rows };
     },
     grown: (mark, signal) => feed.grown(mark, signal),
   };

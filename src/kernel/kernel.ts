@@ -36,6 +36,7 @@ import type { Message } from "../message/envelope.ts";
 import { type ErrorData, failureFrom } from "../message/error-data.ts";
 import type { Json } from "../message/json.ts";
 import type { Lineage } from "../message/lineage.ts";
+import { cursorOf } from "../store/journal-position.ts";
 import { labelOf } from "../store/label.ts";
 import type { Store } from "../store/store.ts";
 import type { Requester } from "../work/outbox.ts";
@@ -330,9 +331,9 @@ export class Kernel implements AsyncDisposable {
     return whenItStands(standing, () => this.#loop.request(message));
   }
 
-  /** The id of the newest row of the journal. */
-  lastEventId(): Promise<number> {
-    return this.#store.lastId();
+  /** The cursor after the newest row of the journal. */
+  async endCursor(): Promise<string> {
+    return cursorOf(await this.#store.journalEnd());
   }
 
   /** Publishes an event; resolves with its journal id once it is durable. */

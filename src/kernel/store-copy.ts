@@ -9,6 +9,7 @@ import { dirname, join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import type { Host } from "../host/host.ts";
 import { MillraceError } from "../message/millrace-error.ts";
+import { newHistory } from "../store/history.ts";
 import type { VerifyReport } from "../store/journal.ts";
 import type { DataDirectory } from "./data-directory.ts";
 import { makeDataDirectory } from "./data-directory.ts";
@@ -30,7 +31,7 @@ export async function backUp(host: Host, file: string, target: string): Promise<
   const part = `${target}.part`;
   rmSync(part, { force: true });
   try {
-    copy(file, part);
+    copy(host, file, part);
     const report = await verified(host, part, file);
     flush(part);
     renameSync(part, target);
@@ -69,7 +70,7 @@ function aside(host: Host, file: string): string {
   return name;
 }
 
-function copy(file: string, target: string): void {
+function copy(host: Host, file: string, target: string): void {
   const database = new DatabaseSync(file, { readOnly: true, timeout: 5_000 });
   try {
     database.prepare("VACUUM INTO ?").run(target);
@@ -77,10 +78,10 @@ function copy(file: string, target: string): void {
     database.close();
   }
   chmodSync(target, 0o600);
-  // The copy includes the log, so it has no open mark.
+  // The copy includes the log, so it has no open mark. It lacks later commits of the original: another history.
   const made = new DatabaseSync(target);
   try {
-    made.exec("UPDATE store_file SET opened_by = NULL");
+    made.prepare("UPDATE store_file SET opened_by = NULL, history = ?").run(newHistory(host));
   } finally {
     made.close();
   }

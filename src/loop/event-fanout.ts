@@ -119,7 +119,7 @@ export class EventFanout {
     origin.actor.answer(failure ? error(host, message, fromError(failure)) : reply(host, message, null));
   }
 
-  // To the subscribers -----------------------------------------------------------------------------------------------------------
+  // To the subscribers ----------------------------------------------------------------------------------------------
 
   /** Takes an event through one subscriber for the journal; rejects with the failure of its handler. */
   #deliver(message: Message, name: string, attempt?: Attempt): Promise<unknown> {
@@ -162,7 +162,7 @@ export class EventFanout {
     return reason;
   }
 
-  // Relays -----------------------------------------------------------------------------------------------------------------------
+  // Relays ----------------------------------------------------------------------------------------------------------
 
   /**
    * Resolves when each subscriber of this loop was given the event, or after a bounded time: a subscriber may be busy, or in another process. The
@@ -192,13 +192,13 @@ export class EventFanout {
 
 /** The value that a handler threw, from the error of its delivery. */
 function thrownIn(error: unknown): unknown {
-  return error instanceof DeliveryFailed ? error.cause : error;
+  return error instanceof DeliveryFailed ? error.thrown : error;
 }
 
 function failureIn(failure: HandlerFailure): HandlerFailure {
   const { thrown, ...others } = failure;
   if (!(thrown instanceof DeliveryFailed)) return failure;
-  return thrown.isTimeout ? { ...others, kind: "timeout" } : { ...others, thrown: thrown.cause };
+  return thrown.isTimeout ? { ...others, kind: "timeout" } : { ...others, thrown: thrown.thrown };
 }
 
 /** A client sends further events while earlier ones are on their way, but not without end. */

@@ -3,6 +3,7 @@
  * The kernel puts the bus here.
  */
 import type { Message } from "../message/envelope.ts";
+import type { JournalPage, JournalPosition } from "../store/journal-position.ts";
 import type { Attempt, WorkSpace } from "../work/attempt.ts";
 import type { HandlerFailure } from "../work/handler-options.ts";
 import type { Retry } from "../work/retry-policy.ts";
@@ -48,21 +49,21 @@ export interface SubscribedWork extends DeliveryOptions {
 export interface EventFeed {
   /** Grows with every change of the journal that this process knows of. */
   readonly mark: number;
-  /** The newest id, also where its row is gone; 0 before the first. */
-  lastId(): Promise<number>;
-  /** At most `limit` rows after an id, in the order of their ids; `lastId` was read before them. */
-  page(after: number, limit: number): Promise<EventPage>;
+  /** The position after all rows. */
+  end(): Promise<JournalPosition>;
+  /** At most `limit` rows after a position. */
+  page(after: JournalPosition, limit: number): Promise<EventPage>;
   /** Resolves when the mark has moved, the poll interval is over, or the signal is aborted. */
   grown(mark: number, signal: AbortSignal): Promise<void>;
 }
 
-export interface EventPage {
+export interface EventPage extends Omit<JournalPage, "rows"> {
   readonly rows: readonly JournaledRow[];
-  readonly lastId: number;
 }
 
 export interface JournaledRow {
   readonly id: number;
+  readonly lane?: number;
   readonly topic: string;
   /** Undefined where the row is not an event, or cannot be read. */
   readonly message: Message | undefined;

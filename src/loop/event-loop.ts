@@ -167,7 +167,7 @@ export class EventLoop {
     }
   }
 
-  // Messages in --------------------------------------------------------------------------------------------------------------
+  // Messages in -----------------------------------------------------------------------------------------------------
 
   /**
    * A message from outside: user lane, whatever its type (§8.2). It may be any value: it is checked and copied, and a client that sent no
@@ -248,7 +248,7 @@ export class EventLoop {
     this.actors.get(capability)?.heal();
   }
 
-  // Life ---------------------------------------------------------------------------------------------------------------------
+  // Life ------------------------------------------------------------------------------------------------------------
 
   get liveness(): Liveness {
     let mailboxes = 0;

@@ -4,7 +4,7 @@
  *     Sys.Subscribe   {types?, topics?, from?} -> {subscription}   events written to this connection only, in journal order
  *     Sys.Unsubscribe {subscription}           -> {removed}
  *
- * Each event carries its journal id (`metadata.journalId`): after a lost connection the client resumes there with `from`.
+ * Each event carries its cursor (`metadata.cursor`): after a lost connection the client resumes there with `from`.
  * A client that stops reading loses the stream, with an error that names the place to go on; so does a client that missed
  * events which retention has removed. `StreamReader` reads the journal for all streams. SPEC: N12, N16-N18.
  */
@@ -14,6 +14,7 @@ import type { Message } from "../message/envelope.ts";
 import { type ErrorData, Failure } from "../message/error-data.ts";
 import { isJsonObject, type Json, type JsonObject } from "../message/json.ts";
 import { error } from "../message/lineage.ts";
+import { JOURNAL_START, type JournalPosition } from "../store/journal-position.ts";
 import type { EventFeed, EventJournal } from "./event-journal.ts";
 import type { Connection } from "./inbound.ts";
 import { readStreamRequest, type StreamFilter } from "./stream-filter.ts";
@@ -55,13 +56,13 @@ export class EventStreams {
     const { type, metadata } = request;
     const stream: EventStream = {
       ...{ id: this.#host.id(), request: { type, metadata }, connection, filter },
-      ...{ state: "following", position: from ?? 0, resumes: from !== 0 },
+      ...{ state: "following", position: from ?? JOURNAL_START, resumes: from?.history !== "" },
     };
     this.#streams.set(connection, streams.set(stream.id, stream));
     this.#size++;
     this.#names += namesIn(filter);
     // Read now: events that come after the answer are sent.
-    const position = from === undefined ? this.#feed.lastId() : Promise.resolve(from);
+    const position = from === undefined ? this.#feed.end() : Promise.resolve(from);
     this.#begin(stream, position, this.#reader).catch((thrown: unknown) => this.#fail(stream, unreadable(thrown)));
     return { subscription: stream.id };
   }
@@ -78,7 +79,7 @@ export class EventStreams {
       );
   }
 
-  async #begin(stream: EventStream, position: Promise<number>, reader: StreamReader): Promise<void> {
+  async #begin(stream: EventStream, position: Promise<JournalPosition>, reader: StreamReader): Promise<void> {
     // Awaited below; a rejection before that must not count as unhandled.
     position.catch(() => undefined);
     // The answer goes first: it is delivered in the turn that this was called in.

@@ -3,6 +3,18 @@
  * journal, no socket: put those behind `events`, `commands` and `attach`.
  */
 /// <reference lib="esnext.disposable" preserve="true" />
+
+export { type Host, HostError, type HostErrorCode, type Timer, type TimerOptions } from "../host/host.ts";
+export { systemHost } from "../host/system-host.ts";
+export type { AskOptions } from "../work/ask.ts";
+export type { WorkSpace } from "../work/attempt.ts";
+export type { HandlerFailure, HandlerOptions } from "../work/handler-options.ts";
+export type { Launch } from "../work/lineage.ts";
+export type { MessageOptions, TimerOptions as TxTimerOptions } from "../work/outbox.ts";
+export { Refusal, type RefuseOptions } from "../work/refusal.ts";
+export type { Backoff, Retry, RetryPolicy } from "../work/retry-policy.ts";
+export type { Tx, TxCell, TxList } from "../work/tx.ts";
+export { WorkError, type WorkErrorCode } from "../work/work-error.ts";
 export type {
   ActorEvent,
   ActorListener,
@@ -17,6 +29,7 @@ export type { CommandJournal, KeptBefore } from "./command-journal.ts";
 export { type CapabilityDefinition, capability, handler, type RequestHandler } from "./define-capability.ts";
 export type { EventJournal } from "./event-journal.ts";
 export { EventLoop, type EventLoopOptions } from "./event-loop.ts";
+export type { ExchangesOf, TypedCapability } from "./exchanges.ts";
 export type { Connection, LaneName, Origin } from "./inbound.ts";
 export type { AdapterLife, Liveness } from "./liveness.ts";
 export type { LoopLimits } from "./loop-limits.ts";
@@ -26,4 +39,5 @@ export { isObservationType, type ObservationType, type Observer } from "./observ
 export { Parcel } from "./parcel.ts";
 export { BootError } from "./routing-table.ts";
 export { timerCapability } from "./timer.ts";
+export { type TransactionalDefinition, transactional } from "./transactional.ts";
 export { serve, type WorkerHandlers, workerActor } from "./worker-actor.ts";

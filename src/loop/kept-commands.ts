@@ -212,7 +212,7 @@ export class KeptCommands {
     return result;
   }
 
-  // Into the journal -----------------------------------------------------------------------------------------------------------
+  // Into the journal ------------------------------------------------------------------------------------------------
 
   #isKept(entry: PendingRequest, before: KeptBefore = { status: "pending" }): void {
     this.#releaseRelay(entry);
@@ -261,7 +261,7 @@ export class KeptCommands {
     return entry !== undefined && entry.kept === kept && kept instanceof KeptCommand && kept.state === "kept";
   }
 
-  // Out of it ------------------------------------------------------------------------------------------------------------------
+  // Out of it -------------------------------------------------------------------------------------------------------
 
   async #deliver(message: Message, delivery: CommandDelivery): Promise<void> {
     const { deaths } = delivery;

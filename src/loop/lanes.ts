@@ -107,7 +107,7 @@ export class Lanes {
     this.#isClosed = true;
   }
 
-  // Connections that left ------------------------------------------------------------------------------------------------------
+  // Connections that left -------------------------------------------------------------------------------------------
 
   disconnect(connection: Connection): void {
     if (!this.isEmpty) this.#gone.add(connection);
@@ -122,7 +122,7 @@ export class Lanes {
     if (this.#gone.size > 0 && this.isEmpty) this.#gone.clear();
   }
 
-  // Rest ---------------------------------------------------------------------------------------------------------------------
+  // Rest ------------------------------------------------------------------------------------------------------------
 
   /** The lanes are empty, and no slice runs or is about to. */
   get isResting(): boolean {

@@ -371,7 +371,7 @@ export class MailboxActor implements CapabilityActor {
     this.#tell(new MadeMessageEvent(reply(this.#host, message, data ?? null), request));
   }
 
-  // Failures -----------------------------------------------------------------------------------------------------------------
+  // Failures --------------------------------------------------------------------------------------------------------
 
   #attemptOf(given: Posted): number {
     return given.request?.kept?.attempt ?? (this.#attempts.size === 0 ? 1 : (this.#attempts.get(given) ?? 1));
@@ -466,7 +466,7 @@ export class MailboxActor implements CapabilityActor {
     this.#tell(said);
     if (parcel === undefined) return;
     parcel.isTimeout = isTimeout;
-    parcel.ended(data.message, isTimeout ? undefined : thrown);
+    parcel.ended(errorText(thrown), isTimeout ? undefined : thrown);
   }
 
   /** Emits a request; resolves with the data of its reply, and rejects with a `Failure`. */

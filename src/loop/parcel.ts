@@ -15,11 +15,14 @@ import type { HandlerEnd } from "../work/handler-call.ts";
 /** A delivery did not come to its handler, or not to its end; the loop has told of it. */
 export class DeliveryFailed extends Error {
   override readonly name = "DeliveryFailed";
-  /** Whether the handler took too long. Otherwise `cause` is the value that it threw, if it did. */
+  /** The value that the handler threw, if it did. Not `cause`: `reason` has its text and its causes already. */
+  readonly thrown: unknown;
+  /** Whether the handler took too long. */
   readonly isTimeout: boolean;
 
   constructor(reason: string, { thrown, isTimeout = false }: { thrown?: unknown; isTimeout?: boolean } = {}) {
-    super(reason, { cause: thrown });
+    super(reason);
+    this.thrown = thrown;
     this.isTimeout = isTimeout;
   }
 }

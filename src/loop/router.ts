@@ -93,7 +93,7 @@ export class Router implements ActorHome {
     inbound.sending?.done(`${inbound.message.type} was refused: ${problem}`);
   }
 
-  // Requests -----------------------------------------------------------------------------------------------------------------
+  // Requests --------------------------------------------------------------------------------------------------------
 
   #request(inbound: Inbound): void {
     const entry = this.#journaled(inbound);
@@ -144,7 +144,7 @@ export class Router implements ActorHome {
     });
   }
 
-  // Relayed messages that are taken back -----------------------------------------------------------------------------------------
+  // Relayed messages that are taken back ----------------------------------------------------------------------------
 
   /** SPEC: T12. A message in a lane is not found: the relay asks again a task later. */
   async withdraw({ ids, causedBy: cause }: Relayed): Promise<Withdrawn> {
@@ -169,7 +169,7 @@ export class Router implements ActorHome {
     return "withdrawn";
   }
 
-  // Outcomes -----------------------------------------------------------------------------------------------------------------
+  // Outcomes --------------------------------------------------------------------------------------------------------
 
   /** Joined on causation alone, and only from the actor that was asked (§9.1, §14.5). */
   #outcome({ message, origin, request }: Inbound): void {
@@ -186,7 +186,7 @@ export class Router implements ActorHome {
     if (!answers.resolve(id, message, actor, request)) answers.orphan(message, origin);
   }
 
-  // What actors emit -----------------------------------------------------------------------------------------------------------
+  // What actors emit ------------------------------------------------------------------------------------------------
 
   /** Takes an event of an actor; the reason if its message is not routed. */
   take(actor: SupervisedActor, said: ActorEvent): Failure | undefined {
@@ -299,7 +299,7 @@ export class Router implements ActorHome {
     if (entry?.actor === actor) answers.resolve(entry.id, error(host, entry, errorData(500, reason)));
   }
 
-  // Lives of actors --------------------------------------------------------------------------------------------------------------
+  // Lives of actors -------------------------------------------------------------------------------------------------
 
   crashed(actor: SupervisedActor, reason: string, next: "restart" | "unhealthy"): void {
     const { host, pending, observations, answers } = this.#parts;

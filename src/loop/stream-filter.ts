@@ -7,6 +7,7 @@ import { isMessageType } from "../message/envelope.ts";
 import { Failure, thrownText } from "../message/error-data.ts";
 import { isJsonObject, type Json } from "../message/json.ts";
 import { checkTopicPattern, isWildcard, matchesTopic } from "../message/topic-pattern.ts";
+import { type JournalPosition, positionOf } from "../store/journal-position.ts";
 
 /** Without types and topics, every event is wanted. */
 export interface StreamFilter {
@@ -96,7 +97,7 @@ function take<Stream>(index: Map<string, Set<Stream>>, name: string, stream: Str
 
 export interface StreamRequest {
   readonly filter: StreamFilter;
-  readonly from: number | undefined;
+  readonly from: JournalPosition | undefined;
 }
 
 /** Reads the data of a `Sys.Subscribe`; throws a `Failure` for data that is not valid. */
@@ -111,10 +112,10 @@ export function readStreamRequest(data: Json): StreamRequest {
   const strange = types.find((type) => !isMessageType(type));
   if (strange !== undefined) throw new Failure(422, `data.types: ${JSON.stringify(strange)} is not a message type`);
   for (const topic of topics) checkPattern(topic);
-  if (from !== undefined && !(Number.isSafeInteger(from) && (from as number) >= 0)) {
-    throw new Failure(422, "data.from: must be a journal id; events after it are sent");
-  }
-  return { filter: { types: new Set(types), topics: new Set(topics) }, from: from as number | undefined };
+  const position = typeof from === "string" ? positionOf(from) : undefined;
+  if (from !== undefined && position === undefined)
+    throw new Failure(422, 'data.from: must be the cursor of an event, or "start"; events after it are sent');
+  return { filter: { types: new Set(types), topics: new Set(topics) }, from: position };
 }
 
 function checkPattern(topic: string): void {

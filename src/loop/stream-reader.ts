@@ -22,7 +22,17 @@ import {
 } from "../limits.ts";
 import type { Message } from "../message/envelope.ts";
 import { type ErrorData, errorData, thrownText } from "../message/error-data.ts";
-import type { EventFeed, EventPage, JournaledRow } from "./event-journal.ts";
+import {
+  covers,
+  cursorOf,
+  type JournalPosition,
+  laneOf,
+  passedIn,
+  passing,
+  timeOf,
+  union,
+} from "../store/journal-position.ts";
+import type { EventFeed, EventPage } from "./event-journal.ts";
 import type { Connection } from "./inbound.ts";
 import { FilterIndex, type StreamFilter } from "./stream-filter.ts";
 
@@ -34,10 +44,22 @@ export interface EventStream {
   readonly connection: Connection;
   readonly filter: StreamFilter;
   state: "following" | "stalled" | "ended";
-  /** The last row that was looked at for this stream. */
-  position: number;
+  /** All rows up to here were looked at for this stream. */
+  position: JournalPosition;
   /** Whether rows that are gone after the position end it. A stream from the beginning takes the rows that there are. */
   readonly resumes: boolean;
+}
+
+interface GivenEvent {
+  readonly id: number;
+  readonly cursor: string;
+  readonly message: Message;
+}
+
+/** A position, and the greatest id that it has passed. */
+interface Place {
+  readonly position: JournalPosition;
+  readonly time: number;
 }
 
 interface ReaderParts {
@@ -58,7 +80,8 @@ export class StreamReader {
   readonly #streams = new Set<EventStream>();
   readonly #index = new FilterIndex<EventStream>();
   /** Where the last short page ended, and the mark of the feed before it: from there on nothing is left to read. */
-  #end: { readonly position: number; readonly mark: number } | undefined;
+  #end: { readonly position: JournalPosition; readonly mark: number } | undefined;
+  /** The greatest id that the sweep has passed. */
   #sweepAt = 0;
   #isSweeping = false;
   #pageRows = STREAM_PAGE_ROWS_MAX;
@@ -125,94 +148,125 @@ export class StreamReader {
   }
 
   /** Where to read next; undefined when all streams that have room are at the end. */
-  #nextPosition(mark: number): number | undefined {
+  #nextPosition(mark: number): JournalPosition | undefined {
     this.#isSweeping = !this.#isSweeping;
-    const end = this.#end?.mark === mark ? this.#end.position : Number.POSITIVE_INFINITY;
-    let [lowest, highest, swept]: (number | undefined)[] = [];
+    const end = this.#end?.mark === mark ? this.#end.position : undefined;
+    let [lowest, highest, swept]: (Place | undefined)[] = [];
     for (const { state, position } of this.#streams) {
-      if (state !== "following" || position >= end) continue;
-      if (lowest === undefined || position < lowest) lowest = position;
-      if (highest === undefined || position > highest) highest = position;
-      if (position >= this.#sweepAt && (swept === undefined || position < swept)) swept = position;
+      if (state !== "following" || (end !== undefined && covers(position, end))) continue;
+      const time = timeOf(position);
+      if (lowest === undefined || time < lowest.time) lowest = { position, time };
+      if (highest === undefined || time > highest.time) highest = { position, time };
+      if (time >= this.#sweepAt && (swept === undefined || time < swept.time)) swept = { position, time };
     }
-    return this.#isSweeping ? (swept ?? lowest) : highest;
+    return (this.#isSweeping ? (swept ?? lowest) : highest)?.position;
   }
 
   /** Reads one page and gives it to the streams whose positions lie in it. */
-  async #slice(position: number, mark: number): Promise<void> {
+  async #slice(position: JournalPosition, mark: number): Promise<void> {
     this.#beginSlice();
     let page: EventPage;
     const limit = this.#pageRows;
     try {
       page = await this.#feed.page(position, limit);
     } catch (thrown) {
-      for (const stream of this.#at(position, position + 1)) this.#fail(stream, unreadable(thrown));
+      for (const stream of this.#at(position, position)) this.#fail(stream, unreadable(thrown));
       return;
     }
     this.#adjust(this.#host.monotonic() - this.#sliceBegan);
-    const { rows, lastId } = page;
-    const last = rows.at(-1)?.id ?? position;
-    const members = this.#at(position, Math.max(last, position + 1));
-    if (this.#isSweeping) this.#sweepAt = last;
-    await this.#distribute(rows, position, members);
-    for (const stream of members) if (stream.state === "following") stream.position = last;
-    if (rows.length === limit) return;
-    // No row shows this gap: everything up to the newest id is gone.
-    if (last < lastId) this.#gone(members, last + 1, lastId);
-    if (this.#end?.mark !== mark || last < this.#end.position) this.#end = { position: last, mark };
+    if (position.history !== "" && page.end.history !== position.history) return this.#otherHistory(position, page.end);
+    const members = this.#at(position, page.end);
+    if (this.#isSweeping) this.#sweepAt = timeOf(page.end);
+    await this.#distribute(page, position, members);
+    for (const stream of members) if (stream.state === "following") stream.position = union(page.end, stream.position);
+    if (page.isFull) return;
+    if (this.#end?.mark !== mark || !covers(page.end, this.#end.position)) this.#end = { position: page.end, mark };
   }
 
-  /** Streams that follow and whose position is at least `from` and below `before`. */
-  #at(from: number, before: number): Set<EventStream> {
+  /** Streams that follow, have passed all before `from`, and have not passed `end`, or stand at `from`. */
+  #at(from: JournalPosition, end: JournalPosition): Set<EventStream> {
     const found = new Set<EventStream>();
-    for (const stream of this.#streams)
-      if (stream.state === "following" && stream.position >= from && stream.position < before) found.add(stream);
+    for (const stream of this.#streams) {
+      const { state, position } = stream;
+      if (state !== "following" || !covers(position, from)) continue;
+      if (!covers(position, end) || covers(from, position)) found.add(stream);
+    }
     return found;
   }
 
-  async #distribute(rows: readonly JournaledRow[], position: number, members: Set<EventStream>): Promise<void> {
-    let previous = position;
-    for (const row of rows) {
-      if (row.id > previous + 1) this.#gone(members, previous + 1, row.id - 1);
-      previous = row.id;
+  async #distribute(page: EventPage, position: JournalPosition, members: Set<EventStream>): Promise<void> {
+    const { history } = page.end;
+    let passed = position;
+    let gone = 0;
+    const skipGone = (at: number) => {
+      for (; page.gone[gone]?.before === at; gone++) {
+        const { lane, through } = page.gone[gone]!;
+        this.#gone(members, passed, { lane, through, history });
+        passed = passing(passed, history, lane, through);
+      }
+    };
+    for (const [at, row] of page.rows.entries()) {
+      skipGone(at);
+      const before = passed;
+      passed = passing(passed, history, laneOf(row), row.id);
       if (!row.message) continue;
+      const cursor = cursorOf(passed);
       for (const stream of this.#index.wanting(row.message.type, row.topic)) {
-        if (!members.has(stream) || stream.position >= row.id) continue;
+        if (!members.has(stream) || passedIn(stream.position, laneOf(row)) >= row.id) continue;
+        const own = covers(passed, stream.position) ? cursor : cursorOf(union(passed, stream.position));
         // A stream that has stalled, and has room again before the page is over, begins a page of its own.
-        if (!this.#give(stream, row.id, row.message)) members.delete(stream);
+        if (!this.#give(stream, before, { id: row.id, cursor: own, message: row.message })) members.delete(stream);
         if (this.#isSliceOver) await this.#nextSlice();
       }
       if (this.#isSliceOver) await this.#nextSlice();
     }
+    skipGone(page.rows.length);
   }
 
-  /** False where the stream takes nothing more of this page. */
-  #give(stream: EventStream, id: number, message: Message): boolean {
+  /** False where the stream takes nothing more of this page. `before` is the position before the event. */
+  #give(stream: EventStream, before: JournalPosition, event: GivenEvent): boolean {
     if (stream.state !== "following") return false;
     if (!stream.connection.hasRoom) {
-      this.#stall(stream, id);
+      this.#stall(stream, before);
       return false;
     }
     this.#sliceEvents++;
-    const metadata = { ...message.metadata, journalId: id, subscription: stream.id };
+    const { id, cursor, message } = event;
+    const metadata = { ...message.metadata, journalId: id, cursor, subscription: stream.id };
     this.#write(stream, { ...message, metadata });
     return true;
   }
 
   /** Rows are gone that a stream has not been given. */
-  #gone(members: ReadonlySet<EventStream>, firstId: number, lastId: number): void {
+  #gone(
+    members: ReadonlySet<EventStream>,
+    passed: JournalPosition,
+    { lane, through, history }: { readonly lane: number; readonly through: number; readonly history: string },
+  ): void {
     for (const stream of members) {
-      if (!stream.resumes || stream.state !== "following" || stream.position >= lastId) continue;
-      const gone = new EventsGone(Math.max(firstId, stream.position + 1), lastId);
-      const reason = { ...errorData(410, gone.message), firstId: gone.firstId, lastId };
-      this.#fail(stream, reason);
+      if (!stream.resumes || stream.state !== "following" || passedIn(stream.position, lane) >= through) continue;
+      const from = union(passed, stream.position);
+      this.#missed(stream, from, passing(from, history, lane, through));
     }
   }
 
+  /** The data have another history: events may be missing, or come a second time. */
+  #otherHistory(position: JournalPosition, end: JournalPosition): void {
+    for (const stream of this.#at(position, position)) {
+      if (stream.resumes) this.#missed(stream, stream.position, end);
+      else stream.position = end;
+    }
+  }
+
+  #missed(stream: EventStream, after: JournalPosition, onFrom: JournalPosition): void {
+    const { message, cursor } = new EventsGone(after, onFrom);
+    this.#fail(stream, errorData(410, message, { data: { cursor } }));
+  }
+
   /** The client has not taken what it was given. The stream goes on before the event that it has no room for. */
-  #stall(stream: EventStream, id: number): void {
+  #stall(stream: EventStream, before: JournalPosition): void {
     stream.state = "stalled";
-    stream.position = id - 1;
+    stream.position = union(before, stream.position);
     const timer: Timer = this.#host.timer(STREAM_STALLED_MS, () => this.#tooSlow(stream), { keepAlive: false });
     void stream.connection.whenRoom().then(() => {
       timer.cancel();
@@ -224,11 +278,11 @@ export class StreamReader {
 
   #tooSlow(stream: EventStream): void {
     if (stream.state !== "stalled") return;
-    const reason = `too slow: nothing was read for ${STREAM_STALLED_MS} ms; subscribe again with from ${stream.position}`;
+    const reason = `too slow: nothing was read for ${STREAM_STALLED_MS} ms; subscribe again with from ${cursorOf(stream.position)}`;
     this.#fail(stream, errorData(503, reason));
   }
 
-  // Slices -------------------------------------------------------------------------------------------------------------------
+  // Slices ----------------------------------------------------------------------------------------------------------
 
   #beginSlice(): void {
     this.#sliceBegan = this.#host.monotonic();

@@ -301,7 +301,7 @@ class CommandEntry {
     return command.retries;
   }
 
-  // The answer -------------------------------------------------------------------------------------------------------------
+  // The answer ------------------------------------------------------------------------------------------------------
 
   async #answer(command: Command, first: Made): Promise<Json> {
     const outcome = await first.answered;
@@ -343,7 +343,7 @@ class CommandEntry {
     throw end.error;
   }
 
-  // Failures ---------------------------------------------------------------------------------------------------------------
+  // Failures --------------------------------------------------------------------------------------------------------
 
   /** A handler has failed for good: the journal has that, in one commit with the effect of `onFailed`, before the caller is told. */
   failed(failed: FailedMessage): Promise<string | undefined> | undefined {

@@ -55,7 +55,7 @@ export class Turns implements LanesListener {
     if (!this.#lanes.isTurning && this.#atSliceEnd.length === 1) this.#host.microtask(() => this.#endSlice());
   }
 
-  // Slices -------------------------------------------------------------------------------------------------------------------
+  // Slices ----------------------------------------------------------------------------------------------------------
 
   /** Turns begin in a task of their own: a promise would never let timers and sockets in. */
   wake(): void {

@@ -1,15 +1,14 @@
 /**
- * Interned addresses: one object per path that somebody reads or holds, in a trie per document. Comparing two addresses is
- * comparing pointers, and a change at a path finds its readers by walking up to the root and down the trie, never
- * over the readers of other paths.
+ * Interned addresses: one object per path that a node reads or a cell holds, in a trie per document. Two addresses are
+ * equal if they are the same object. A change at a path finds its readers by walking up to the root and down the trie.
  *
- * Who holds on to what. A read that a node has registered (`edges`) and a node that writes hold the document, which then stays here. A cell
- * holds nothing: its address goes with the document, or by itself when there are too many in one document that nobody reads at. It is
- * `gone` then, and the cell finds its place again (`Documents.again`). Both happen only between two stretches of code, so an address
- * that was asked for is good until its user lets go of the thread.
+ * Lifetime: a registered read (`edges`) and a writing node hold the document, so it stays loaded. A cell does not hold
+ * it: its address is removed with the document, or when a document has too many addresses without readers. Then `gone`
+ * is set, and the cell finds its place again with `Documents.again`. Both happen between tasks, so an address is valid
+ * until its user yields.
  *
- * Each address carries the two stamps by which dormant readers are verified: `stamp` moves when the value here (deep) changes,
- * `shape` when what a shallow read sees changes. Live readers stand in the list and are told at once.
+ * Dormant readers are verified by two stamps: `stamp` moves when the value at the address changes (deep), `shape` when
+ * the result of a shallow read changes. Live readers are in the list and are invalidated at once.
  */
 import { ADDRESSES_UNREAD_MAX } from "../limits.ts";
 import type { Json } from "../message/json.ts";
@@ -22,23 +21,27 @@ import type { Edge, SchedulerNode } from "./node.ts";
 const ROOT: Path = Object.freeze([]);
 const NO_WRITERS: readonly SchedulerNode[] = Object.freeze([]);
 
-/** A document as the scheduler knows it: the root of its addresses, who writes it, at how many of them live nodes read. */
+/**
+ * The scheduler's record of a document: its address trie, its writers, and the number of addresses with live readers.
+ */
 export class DocumentIndex implements Attachment {
   readonly replica: Replica;
   readonly document: ReplicaDocument;
   readonly root: Address;
-  /** Nodes that have the document among their outputs; usually one or none. */
+  /** Nodes with the document among their outputs; usually none or one. */
   writers: readonly SchedulerNode[] = NO_WRITERS;
-  /** The graph's tick at the last read of plain code that brought the document up to date; see `outside-reads.ts`. */
+  /** The graph's tick at the last plain read that brought the document up to date; see `outside-reads.ts`. */
   lookedAt = 0;
-  /** Addresses in the trie at which live nodes read; while there are none, there is nobody to look for. */
+  /** Addresses with live readers; while there are none, a change need not search the trie. */
   liveAddresses = 0;
-  /** The unit that wrote here last, and the one level at which it did; -1 when it wrote at several. See `write-unit.ts`. */
+  /**
+   * The last unit that wrote here, and the level of its writes; -1 if it wrote at several levels. See `write-unit.ts`.
+   */
   turn = 0;
   turnLevel = -1;
-  /** Addresses that may still be made before those are looked for that nobody reads at. */
+  /** Addresses that may still be added before the next sweep of addresses without readers. */
   #room = ADDRESSES_UNREAD_MAX;
-  /** Addresses by which streams are found: they stay, though nobody reads at them. */
+  /** Addresses of streams: a sweep keeps them. */
   #ofStreams: Set<Address> | undefined;
 
   constructor(replica: Replica, document: ReplicaDocument) {
@@ -47,17 +50,16 @@ export class DocumentIndex implements Attachment {
     this.root = new Address(this, null, "");
   }
 
-  /** The computation whose result this document is. */
+  /** The computation whose result is this document. */
   get computation(): SchedulerNode | undefined {
     return this.writers.find(({ output }) => output?.home === this);
   }
 
-  /** An address was made. */
   made(): void {
     if (this.#room-- === 0) this.replica.whenUnused(() => this.#sweep());
   }
 
-  /** A stream is found by this address: it stays, and so does the document. */
+  /** Keeps the address of a stream, and its document. */
   addStream(address: Address): void {
     this.#ofStreams ??= new Set();
     this.#ofStreams.add(address);
@@ -68,12 +70,12 @@ export class DocumentIndex implements Attachment {
     if (this.#ofStreams?.delete(address)) address.letGo();
   }
 
-  /** The document is not the replica's any more: all of them lead nowhere. */
+  /** The replica has dropped the document: none of its addresses is valid. */
   dropped(): void {
     for (const address of this.#outwards()) address.gone = true;
   }
 
-  /** Forgets the addresses at which, and below which, nobody reads. */
+  /** Removes the addresses without readers at or below them. */
   #sweep(): void {
     let kept = 0;
     for (const address of this.#outwards().reverse()) {
@@ -81,11 +83,11 @@ export class DocumentIndex implements Attachment {
       if (isNeeded || address.children !== null || address.parent === null) kept++;
       else address.forget();
     }
-    // As many again as there are: an address is looked at once or twice in its life.
+    // The room is at least the number of kept addresses, so that sweeping costs a constant per address.
     this.#room = Math.max(ADDRESSES_UNREAD_MAX, kept);
   }
 
-  /** All of them, each before those below it. */
+  /** All addresses, each before its children. */
   #outwards(): Address[] {
     const all = [this.root];
     for (const { children } of all) if (children !== null) for (const child of children.values()) all.push(child);
@@ -94,30 +96,32 @@ export class DocumentIndex implements Attachment {
 }
 
 export class Address {
-  // First what every read and every change looks at, so that it is fetched together.
-  /** The home's, one step nearer: every read and every output goes there. */
+  // The fields that every read and change use come first, so that they share a cache line.
+  /** A copy of `home.document`, which saves a step in every read. */
   readonly document: ReplicaDocument;
   readonly parent: Address | null;
-  /** Nobody keeps it any more: whoever reads here now is told by another. */
+  /** Removed from the trie: new reads use another object. */
   gone = false;
-  /** The run that logged a deep read here last, so that reading twice in one run costs one comparison. */
+  /** The last run that logged a deep read here, so that a second read in the same run costs one comparison. */
   deepRun = 0;
-  /** Live readers, the oldest of them; changes are told in the order in which readers came, which is mostly the order to run. */
+  /** Live readers, oldest first. They are invalidated in that order, which is mostly the order of their runs. */
   readers: Edge | null = null;
   /** The graph's tick at the last change of the value here, deep. */
   stamp = 0;
-  /** The graph's tick at the last change that a shallow read here would see. */
+  /** The graph's tick at the last change that a shallow read sees. */
   shape = 0;
   children: Map<string, Address> | null = null;
   readonly home: DocumentIndex;
   readonly step: string;
-  /** Steps from the root; 0 for the root itself. */
+  /** Steps from the root, which has 0. */
   readonly level: number;
-  /** The unit that wrote here last, and the index of its record; see `write-unit.ts`. */
+  /** The last unit that wrote here, and the index of its record; see `write-unit.ts`. */
   turn = 0;
   turnRecord = 0;
   shallowRun = 0;
-  /** Edges of any node, live or dormant; while there are some, here or below, the address stays, and so does the document. */
+  /**
+   * Reads by live and dormant nodes; while there are any at or below the address, it stays, and so does the document.
+   */
   edges = 0;
   #alone: readonly Address[] | undefined;
 
@@ -129,13 +133,13 @@ export class Address {
     this.level = parent === null ? 0 : parent.level + 1;
   }
 
-  /** The list of this address alone, made once: for nodes of which it is the only cause, or the only output. */
+  /** A cached list with this address only, for nodes with one cause or one output. */
   get alone(): readonly Address[] {
     this.#alone ??= [this];
     return this.#alone;
   }
 
-  /** The address one step down, made if nobody knew it yet. */
+  /** The address one step down, created if needed. */
   child(step: string): Address {
     this.children ??= new Map();
     let child = this.children.get(step);
@@ -160,12 +164,11 @@ export class Address {
     return path.reverse();
   }
 
-  /** The current value, as it lies in the document. */
   get value(): Json | undefined {
     return this.parent === null ? this.document.value : valueBelow(this.parent, this.step);
   }
 
-  /** One more needs the document to be here, as long as it does not say otherwise. */
+  /** Keeps the document loaded until `letGo`. */
   hold(): void {
     this.document.observers++;
   }
@@ -181,7 +184,7 @@ export class Address {
     if (parent?.children?.size === 0) parent.children = null;
   }
 
-  /** For people: `space/document/path`. */
+  /** For error messages: `document path`. */
   toString(): string {
     const { scope, id } = this.home.document;
     const document = scope === "space" ? id : `${scope}:${id}`;

@@ -1,13 +1,13 @@
 /**
- * What there is to do: nodes that are invalid, live and eligible now (`primary`), materializers among them (`idle`, run when
- * nothing else is left), and those that wait for a time gate. Whoever makes a node invalid or live offers it here; the pass
- * takes from here. It decides nothing about values or demand.
+ * The queues of nodes that must run: invalid, live and eligible nodes (`primary`), and materializers (`idle`), which
+ * run when `primary` is empty. Nodes behind a closed time gate are held by `gates.ts`. Components that invalidate or
+ * demand a node offer it here; the pass takes nodes from here. It knows neither values nor demand.
  */
 import type { Gates } from "./gates.ts";
 import { RUNNING, type SchedulerNode, UNQUEUED } from "./node.ts";
 import { WorkQueue } from "./work-queue.ts";
 
-/** Who is told that there is work; the settle component. */
+/** Starts a pass; implemented by the settle component. */
 export interface Waker {
   wake(): void;
 }
@@ -17,7 +17,7 @@ export class Agenda {
   readonly idle = new WorkQueue();
   readonly #gates: Gates;
   #waker: Waker | undefined;
-  /** Effects that wait until a read of plain code is over; undefined while none is under way. */
+  /** Effects held back until a plain read ends; undefined if no plain read is in progress. */
   #heldEffects: SchedulerNode[] | undefined;
 
   constructor(gates: Gates) {
@@ -28,20 +28,20 @@ export class Agenda {
     this.#waker = waker;
   }
 
-  /** The node is not clean and live: it runs now, or when its gate opens. */
+  /** Queues a live node that is not clean: now, or when its gate opens. */
   offer(node: SchedulerNode): void {
     if (node.particulars !== null) {
       node.particulars.isWaiting = false;
       if (this.#isHeld(node)) return;
     }
-    // One that runs is offered again by the runner, when it has ended.
+    // The runner offers a running node again when its run ends.
     if (node.slot !== UNQUEUED) return;
     if (this.#heldEffects !== undefined && node.kind === "effect") return void this.#heldEffects.push(node);
     this.#queueOf(node).push(node);
     this.#waker?.wake();
   }
 
-  /** Effects do not run before `releaseEffects`. */
+  /** Holds effects back until `releaseEffects`. */
   holdEffects(): void {
     this.#heldEffects = [];
     for (const node of [...this.primary]) {
@@ -63,13 +63,13 @@ export class Agenda {
     return true;
   }
 
-  /** Takes a queued node, to run it. */
+  /** Removes a queued node because it runs now. */
   take(node: SchedulerNode): void {
     if (node.particulars === null) this.primary.remove(node);
     else this.withdraw(node);
   }
 
-  /** The node became clean by other means, dormant, or is gone. */
+  /** Removes a node that became clean or dormant, or was removed. */
   withdraw(node: SchedulerNode): void {
     this.#unqueue(node);
     if (node.gate !== undefined) this.#gates.release(node);
@@ -85,14 +85,14 @@ export class Agenda {
     return isPrimary ? this.primary : this.idle;
   }
 
-  /** A materializer that primary work is about to read runs with it. */
+  /** Moves a materializer to the primary queue because primary work is about to read its output. */
   promote(node: SchedulerNode): void {
     this.idle.remove(node);
     node.promoted = true;
     this.primary.push(node);
   }
 
-  /** The node's height is another. */
+  /** The node's height changed. */
   moved(node: SchedulerNode): void {
     if (node.slot >= 0) this.#queueOf(node).moved(node);
   }

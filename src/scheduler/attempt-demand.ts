@@ -1,13 +1,13 @@
 /**
- * The demand of an attempt for computed values: brings them up to date before it reads them. Nodes may run in the middle of the attempt, since its writes are
- * buffered. SPEC: R28, R29.
+ * The demand of an attempt for computed values: brings them up to date before the attempt reads them. Nodes may run
+ * during an attempt, since its writes are buffered. SPEC: R28, R29.
  */
 import type { Replica } from "../store/replica.ts";
 import type { Demand, Place } from "../work/attempt.ts";
 import type { Address } from "./address.ts";
 import { Closure, type ClosureParts } from "./closure.ts";
 
-/** Begins a pass in which every node may run as often as it may in one. */
+/** Begins a pass with a new run budget for every node. */
 export interface FreshPasses {
   fresh(replica: Replica): void;
 }
@@ -25,10 +25,10 @@ export class AttemptDemand implements Demand {
     const address = place as Address;
     if (this.#closure.shows(address, shallow)) return true;
     const { runner, work } = this.#parts;
-    // No node may run in the middle of another.
+    // Runs do not nest.
     if (runner.current !== null) return false;
-    // An attempt is a change from outside. Not while asynchronous runs are awaited: it may belong to one of them, and runs that set off
-    // each other have to be detected.
+    // An attempt is a change from outside, so it gets a new pass. If an asynchronous run is awaited, the attempt may
+    // belong to it, and the budget must stay so that loops are detected.
     if (runner.awaited.size === 0) work.fresh(address.home.replica);
     return this.#closure.require(address, shallow);
   }

@@ -1,4 +1,4 @@
-/** Computed values and plain code, as attempts need them (`work/attempt.ts`). It holds nothing. */
+/** The part of the scheduler that attempts use (`work/attempt.ts`): computed values and plain code. It has no state. */
 import type { Label } from "../store/label.ts";
 import type { Replica } from "../store/replica.ts";
 import type { Attempt, Home, Place, PlaceRead, Views } from "../work/attempt.ts";
@@ -8,7 +8,7 @@ import { type ClosureParts, isCurrent } from "./closure.ts";
 import { isDerived, sourceReads } from "./graph-walk.ts";
 import type { Turns } from "./turns.ts";
 
-/** Homes and places come from the scheduler, and so are its own. */
+/** Every `Home` and `Place` comes from the scheduler, so the casts are safe. */
 export class AttemptViews implements Views {
   readonly #parts: ClosureParts & { readonly turns: Turns };
 

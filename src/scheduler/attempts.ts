@@ -1,6 +1,4 @@
-/**
- * The attempt that runs now, so that work which is launched is tied to it, and transactions that are a part of it. SPEC: I10, R28, U43.
- */
+/** The attempt that runs now, to which launched work is tied, and transactions within it. SPEC: I10, R28, U43. */
 import type { Host } from "../host/host.ts";
 import { WORK_WINDOW_MS } from "../limits.ts";
 import { thrownText } from "../message/error-data.ts";
@@ -28,25 +26,28 @@ export class Attempts {
     this.#background = parts.background;
   }
 
-  /** Undefined for plain code and for nodes: effects may run any number of times, and their launches are tied to no commit. */
+  /**
+   * Undefined for plain code and for nodes: an effect may run any number of times, so its launches are tied to no
+   * commit.
+   */
   get current(): Lineage | undefined {
     const { current, active } = this.#runner;
     return current === null ? active?.lineage : undefined;
   }
 
-  /** The label of the reads so far, of the run or the attempt whose code executes. */
+  /** The label of the reads so far, of the current run or attempt. */
   get label(): Label {
     const { current, active } = this.#runner;
     return current?.label ?? active?.label ?? PUBLIC;
   }
 
-  /** Whether a transaction that begins now is a part of a node's run or of an attempt. */
+  /** Whether a transaction that begins now is part of a run or an attempt. */
   get isUnderWay(): boolean {
     const { current, active } = this.#runner;
     return current !== null || active !== null;
   }
 
-  /** Runs code as a part of the run or the attempt: if it throws, its own writes and launches are taken back. */
+  /** Runs code as part of the current run or attempt. If it throws, its own writes and launches are rolled back. */
   transactInside<T>(code: (attempt: Attempt | undefined) => T): T {
     const { current, active } = this.#runner;
     if (current !== null) return this.#runner.atomically(current, () => synchronous(() => code(undefined)));
@@ -62,7 +63,10 @@ export class Attempts {
     }
   }
 
-  /** The lineage of a commit that the caller has made. It may be over, or may have written nothing: its outcome alone decides. */
+  /**
+   * The lineage of a commit that the caller made. The commit may have an outcome already, or be empty: only its outcome
+   * counts.
+   */
   lineageOf(replica: Replica, commit: Commit): Lineage {
     const lineage = new Lineage(replica);
     commit.outcome.then((answer) => {
@@ -73,7 +77,7 @@ export class Attempts {
     return lineage;
   }
 
-  /** Asks the store for a commit that it gave no answer to; launched work waits until then. */
+  /** Asks the store whether a commit with unknown outcome landed; launched work waits for the answer. */
   async #findOut(lineage: Lineage, commit: Commit, rejection: Rejection): Promise<void> {
     const { replica } = lineage;
     const retries = new Retries({ host: this.#host, replica, windowMs: WORK_WINDOW_MS });
@@ -83,14 +87,17 @@ export class Attempts {
   }
 }
 
-/** The result of the code of a transaction. Its writes after an `await` could not be undone or committed with the rest. */
+/**
+ * The result of a transaction's code. Throws if it is asynchronous: writes after an `await` would not be part of the
+ * commit.
+ */
 export function synchronous<T>(code: () => T): T {
   const result = code();
   if (!isThenable(result)) return result;
-  // Its rejection is not reported: it has no part in the transaction. A foreign thenable is not called.
+  // The transaction failed, so a rejection of this promise is not reported. A foreign thenable is not called.
   if (result instanceof Promise) result.catch(() => undefined);
   throw new StoreError(
     "STORE_MISUSE",
-    "the code of a transaction must not be asynchronous: what it writes after an await would not be part of it; use begin() for a transaction that waits",
+    "the code of a transaction must not be asynchronous: its writes after an await would not be part of it; use begin() for a transaction that waits",
   );
 }

@@ -1,8 +1,10 @@
 /**
- * The row of a node: what its last run read, as the store keeps it (`NodeBasis`), and back. No values: of what was read there is one
- * digest for the whole node, by which a node whose inputs have moved is compared before it runs again. SPEC: I7.
+ * Converts a node's reads to and from their stored row (`NodeBasis`). A row has no values: it has one digest of all
+ * that the last run read. After a restart, a node whose inputs moved is compared by the digest before it runs again.
+ * SPEC: I7.
  *
- * A row groups reads by document, so order is kept within a document, and documents stand in the order in which they were first read.
+ * A row groups reads by document. It keeps the order of reads within a document, and orders documents by their first
+ * read.
  */
 
 import { canonicalJson } from "../message/canonical-json.ts";
@@ -18,25 +20,25 @@ import type { GateState } from "./gates.ts";
 import type { Edge, SchedulerNode } from "./node.ts";
 import type { GateSettings, NodeRecord } from "./node-record.ts";
 
-/** Hex digits of a digest: 64 bits tell values apart that nobody has made to collide, and 80 those that somebody has tried to. */
+/** Digits of a digest: 64 bits prevent accidental collisions, 80 bits make deliberate ones expensive. */
 const DIGEST_DIGITS = 20;
 
 /** A node's reads by document. */
 export type ReadsByDocument = ReadonlyMap<DocumentIndex, readonly Edge[]>;
 
-/** A row that we could have written. */
+/** A row that has the format of this module. */
 export interface Observation extends Pick<RecordedBasis, "inputs" | "output"> {
   readonly settings: Settings;
 }
 
 interface Settings {
-  /** The digest of all that was read. */
+  /** The digest of all values that the run read. */
   readonly seen: string;
   readonly gate?: GateSettings;
-  /** What the last run threw. */
+  /** The text of the error that the last run threw. */
   readonly error?: string;
   readonly creates?: boolean;
-  /** Some of what it read is not stored: the row alone cannot say that nothing has changed. */
+  /** Some inputs are not stored, so the row alone cannot prove that no input changed. */
   readonly open?: boolean;
 }
 
@@ -59,19 +61,19 @@ export function basisInput({ document }: DocumentIndex, edges: readonly Edge[], 
   return { scope: document.scope, id: document.id, sequence, reads };
 }
 
-// Digests ----------------------------------------------------------------------------------------------------------------
+// Digests -----------------------------------------------------------------------------------------------------------
 
-/** Digests of containers that were read as a whole, for as long as nothing changes: many nodes read the same. */
+/** Digests of containers that were read whole, valid until the next change: many nodes read the same containers. */
 export type DigestMemo = Map<Address, string>;
 
-/** One digest of all values that the node's reads have now, and of what they are labelled with. */
+/** One digest of the current values and labels of the node's reads. */
 export function digestOf(reads: ReadsByDocument, memo: DigestMemo): string {
   let text = "";
   for (const edges of reads.values()) for (const edge of edges) text += `${readText(edge, memo)}${labelText(edge)}\n`;
   return hashText(text).slice(0, DIGEST_DIGITS);
 }
 
-/** A value under another label is another input (decision 0010). */
+/** A value with another label is another input (decision 0010). */
 function labelText({ address, shallow }: Edge): string {
   if (address.document.labels === undefined) return "";
   const label = labelSeen(address, shallow);
@@ -79,7 +81,7 @@ function labelText({ address, shallow }: Edge): string {
 }
 
 function readText({ address, shallow }: Edge, memo: DigestMemo): string {
-  // Below a link there is nothing, and yet not what there was.
+  // A path below a link has no value, but the link itself may have changed.
   for (let above = address.parent; above !== null; above = above.parent) {
     const { value } = above;
     if (asLink(value) !== undefined) return `below ${canonicalJson(value as Json)}`;
@@ -95,14 +97,14 @@ function readText({ address, shallow }: Edge, memo: DigestMemo): string {
   return digest;
 }
 
-/** What a shallow read tells apart. */
+/** The parts of a value that a shallow read sees. */
 function shapeText(value: Json): string {
   if (Array.isArray(value)) return `[${value.length}]`;
   if (asLink(value) !== undefined) return canonicalJson(value);
   return JSON.stringify(Object.keys(value as JsonObject).sort());
 }
 
-// Settings ---------------------------------------------------------------------------------------------------------------
+// Settings ----------------------------------------------------------------------------------------------------------
 
 export function settingsOf(
   { error, gate }: SchedulerNode,
@@ -119,7 +121,7 @@ export function settingsOf(
   };
 }
 
-/** What somebody has set since the registration; what the policy has set is its own affair. */
+/** Settings that application code changed since the registration; those of the automatic debounce are not stored. */
 function gateSettings(gate: GateState, declared: Required<GateSettings>): JsonObject | undefined {
   const { throttleMs, noAutoDebounce } = gate;
   const debounceMs = gate.debouncedBy === "policy" ? declared.debounceMs : gate.debounceMs;
@@ -131,7 +133,7 @@ function gateSettings(gate: GateState, declared: Required<GateSettings>): JsonOb
   return Object.keys(settings).length === 0 ? undefined : settings;
 }
 
-/** The store gives back what it holds, and that may have been written by anybody. */
+/** Checks the format, because other code may have written the row. */
 export function isObservation(row: RecordedBasis): row is RecordedBasis & Observation {
   const { settings } = row;
   if (!isJsonObject(settings)) return false;

@@ -1,36 +1,35 @@
 /**
- * Why a node has to run (I8): the addresses whose changes made it invalid, each once. What makes a node run mostly does so again, in the
- * same order, so that adding a cause makes nothing: a single one stands for itself, and several follow the list of the last time as long
- * as it says the same.
+ * Why a node must run (I8): the distinct addresses whose changes made it invalid. Most runs have the causes of the
+ * previous run in the same order, so no list is allocated for them: a single cause is stored as itself, and several
+ * causes are matched against the list of the last run until one differs.
  *
  * ```
- *   none ──> one address ──> the last list, as far as it was met ──something else──> a list of its own
- *                └───────────────────something else──────────────────────────────────────^
+ *   none ──> one address ──> prefix of the last list ──another cause──> a list of its own
+ *                 └──────────────another cause──────────────────────────────^
  * ```
- * A list that a run has taken is never changed again.
+ * A list that a run has taken is not changed again.
  */
 import type { Address } from "./address.ts";
 
 export type Reason = Address | readonly Address[] | null;
 
-/** The part of a node that is owned here. */
+/** The fields of a node that this module owns. */
 interface Reasoned {
-  /** Why it has to run: taken by the run, given back when it is repeated. */
+  /** Why it must run: taken by the run, restored if the run is repeated. */
   reason: Reason;
   /** Why it ran last. */
   lastReason: Reason;
-  /** While the reason is the last list: how many of it were met. */
+  /** If the reason is the last list: the length of its matched prefix. */
   met: number;
 }
 
-/** Causes that are looked through one by one. */
+/** Longer lists are searched with a set. */
 const LISTED_MAX = 16;
-/** What is in longer lists: a node that reads a hundred thousand places may be told of each. */
+/** The members of longer lists: a node that reads a hundred thousand places may have as many causes. */
 const members = new WeakMap<readonly Address[], Set<Address>>();
 
 const NONE: readonly Address[] = Object.freeze([]);
 
-/** Why a node has to run now. */
 export function causesOf(node: Reasoned): readonly Address[] {
   return causesIn(metOf(node));
 }
@@ -40,13 +39,12 @@ export function causesIn(reason: Reason): readonly Address[] {
   return isList(reason) ? reason : reason.alone;
 }
 
-/** The reason without what only the last run had. */
+/** The current reason, without the unmatched rest of the last list. */
 function metOf({ reason, lastReason, met }: Reasoned): Reason {
   if (reason === null || reason !== lastReason || !isList(reason) || reason.length === met) return reason;
   return reason.slice(0, met);
 }
 
-/** One more reason to run. */
 export function addCause(node: Reasoned, cause: Address): void {
   if (node.reason === null) node.reason = cause;
   else if (node.reason !== cause) addAnother(node, node.reason, cause);
@@ -66,7 +64,7 @@ function addSecond(node: Reasoned, first: Address, second: Address): void {
   node.met = 2;
 }
 
-/** Something else than the last time, or once more what was met. */
+/** The cause differs from the next one of the last list, or was matched before. */
 function leaveLast(node: Reasoned, last: readonly Address[], cause: Address): void {
   const own = last.slice(0, node.met);
   addToList(own, cause);
@@ -84,7 +82,7 @@ function addToLongList(causes: Address[], cause: Address): void {
   members.set(causes, known.add(cause));
 }
 
-/** Takes the causes for a run. */
+/** Moves the causes from the node to its run. */
 export function takeCauses(node: Reasoned): void {
   const { reason } = node;
   if (reason !== null && isList(reason)) return takeList(node, reason);
@@ -98,13 +96,13 @@ function takeList(node: Reasoned, list: readonly Address[]): void {
   if (list.length > LISTED_MAX) members.delete(list);
 }
 
-/** Gives back the causes that a run took, because it is repeated. */
+/** Gives causes back to the node, because the run is repeated. */
 export function restoreCauses(node: Reasoned, reason: Reason): void {
   const causes = new Set([...causesIn(reason), ...causesOf(node)]);
   node.reason = causes.size === 0 ? null : [...causes];
 }
 
-/** Takes one back; true if there is no other. */
+/** Removes one cause; true if none is left. */
 export function dropCause(node: Reasoned, cause: Address): boolean {
   const others = causesOf(node).filter((one) => one !== cause);
   node.reason = others.length === 0 ? null : others;

@@ -1,8 +1,8 @@
 /**
- * What the handler of one send, or a transaction, reads that nodes write: a demand for as long as the send is at the head of its queue (Scheduler v2
- * §7.5), or the transaction is open. The consistency gate is inverted: nothing walks up from what is read. Work that is ready runs by height, as it does inside
- * a node's read; only nodes that a gate holds back, and where there are materializers those that are left, are followed downstream to see whether they
- * lead here. Where nothing waits to run and what is read is live, none of this is needed, and a read costs a few comparisons.
+ * The derived inputs of one send's handler, or of a transaction. They are demanded while the send is at the head of its
+ * queue (Scheduler v2 §7.5), or while the transaction is open. Ready work runs by height, as for a node's read. Only
+ * gated nodes, and queued nodes if there are materializers, are followed downstream to see whether they lead to an
+ * input. If no node is queued and the inputs are live, a read costs a few comparisons.
  */
 import { overlap } from "../store/path-operation.ts";
 import type { Address, DocumentIndex } from "./address.ts";
@@ -14,13 +14,13 @@ import type { SchedulerNode } from "./node.ts";
 import type { Registry } from "./registry.ts";
 import type { Runner } from "./runner.ts";
 
-/** Runs nodes on behalf of a send; the settle component. */
+/** Runs nodes on behalf of a send; implemented by the settle component. */
 export interface NodeWork {
-  /** Runs what stands before the node; false where an asynchronous run is in the way. */
+  /** Runs the nodes before this one; false if an asynchronous run blocks them. */
   finishBefore(node: SchedulerNode): boolean;
-  /** Readers have not been told of everything, or an asynchronous run is awaited. */
+  /** Changes have not reached all readers yet, or an asynchronous run is awaited. */
   readonly isUnsettled: boolean;
-  /** Readers have not been told of everything. */
+  /** Changes have not reached all readers yet. */
   readonly hasUntold: boolean;
 }
 
@@ -35,15 +35,15 @@ export interface ClosureParts {
 
 export class Closure {
   readonly #parts: ClosureParts;
-  /** Whose reads they are, for people. */
+  /** The name of the handler or transaction, for the node's id. */
   readonly #of: { toString(): string };
-  /** What it demands, and whether only shallow. */
+  /** The demanded addresses, and whether only shallowly. */
   #wanted: Map<Address, boolean> | undefined;
-  /** Made by the first read that needs it. */
+  /** Created by the first read that needs it. */
   #node: SchedulerNode | undefined;
-  /** When all of it was up to date. */
+  /** The graph's tick when all inputs were up to date. */
   #upToDateAt = 0;
-  /** Whether nodes that do not settle hold it up too. */
+  /** Whether nodes that exhausted their budget block it too. */
   readonly #waitsForUnsettling: boolean;
 
   constructor(parts: ClosureParts, of: { toString(): string }, { waitsForUnsettling = false } = {}) {
@@ -52,19 +52,19 @@ export class Closure {
     this.#waitsForUnsettling = waitsForUnsettling;
   }
 
-  /** Brings up to date what is not; false where that has to wait. */
+  /** Brings the place up to date; false if that must wait. */
   require(address: Address, shallow: boolean): boolean {
     const node = this.#demand(address, shallow);
     do {
       if (!this.#parts.work.finishBefore(node) || this.#isHeldUp(node)) return false;
     } while (this.#putBefore(node));
-    // A computed value that waits for documents has to wait here too.
+    // If a computed value waits for documents, its reader waits too.
     if (!address.document.isReadable && isDerived(address.home)) return false;
     this.#upToDateAt = this.#parts.graph.tick;
     return true;
   }
 
-  /** Whether what lies there is up to date, without running anything. */
+  /** Whether the value at the place is up to date; runs no node. */
   shows(address: Address, shallow: boolean): boolean {
     if (isCurrent(this.#parts, address.home)) return true;
     const known = this.#wanted?.get(address);
@@ -73,8 +73,8 @@ export class Closure {
   }
 
   /**
-   * Whether nothing that is under way or waits to run leads there: what stands lower could, and what is awaited. In the middle of a pass, or of an asynchronous
-   * run, a transaction cannot wait for the end of that.
+   * Whether no active or queued work leads to the document: neither a queued node of lower height nor an awaited run. A
+   * transaction in the middle of a pass, or of an asynchronous run, cannot wait for its end.
    */
   #isApart({ writers }: DocumentIndex): boolean {
     const { agenda, gates, graph, runner, work } = this.#parts;
@@ -85,7 +85,7 @@ export class Closure {
         return false;
     }
     for (const run of runner.awaited) if (writers.some((writer) => leadsTo(run, writer))) return false;
-    // Heights say nothing of what materializers may write.
+    // Heights do not cover the places that materializers may write.
     if (!graph.hasEnvelopes) return true;
     for (const queued of agenda.primary) if (writers.some((writer) => leadsTo(queued, writer))) return false;
     return true;
@@ -124,12 +124,15 @@ export class Closure {
     return this.#node;
   }
 
-  /** Something it reads has changed while the send waits: the demand stays. */
+  /** An input changed while the send waits: the demand stays. */
   #readAgain(): void {
     for (const [address, shallow] of this.#wanted ?? []) this.#parts.runner.read(address, shallow);
   }
 
-  /** What does not settle holds up no send (I6): its value is seen as it is. Who can be refused, a transaction, is. */
+  /**
+   * A node that exhausted its budget does not block a send, which reads its value as it is (I6). It blocks a
+   * transaction, which can be refused.
+   */
   #isHeldUp(node: SchedulerNode): boolean {
     for (const held of this.#parts.gates.held) {
       const counts = held.status !== "clean" && held.live && (this.#waitsForUnsettling || !isUnsettling(held));
@@ -138,7 +141,10 @@ export class Closure {
     return false;
   }
 
-  /** Puts what is left to run and leads here before the node; true if there was any. What is left after heights have decided leads here over envelopes. */
+  /**
+   * Orders queued nodes that lead to this node before it; true if there were any. Nodes that are left after ordering by
+   * height lead here over envelopes.
+   */
   #putBefore(node: SchedulerNode): boolean {
     const { agenda, graph } = this.#parts;
     if (agenda.isEmpty || !graph.hasEnvelopes) return false;
@@ -151,7 +157,7 @@ export class Closure {
   }
 }
 
-/** Whether nothing that writes there, or may, has anything left to do; most sends read nothing else, and need no closure. */
+/** Whether every writer of the document is up to date. This holds for most sends, which then need no closure. */
 export function isCurrent({ agenda, gates, graph, work }: ClosureParts, home: DocumentIndex): boolean {
   const { writers } = home;
   if (writers.length === 0 && !graph.isInEnvelope(home)) return true;
@@ -159,7 +165,7 @@ export function isCurrent({ agenda, gates, graph, work }: ClosureParts, home: Do
   return writers.every((writer) => writer.live && writer.status === "clean");
 }
 
-/** Whether what a node writes, or may write, reaches another, over any number of nodes. */
+/** Whether the outputs or envelope of one node reach another, over any number of nodes. */
 export function leadsTo(from: SchedulerNode, to: SchedulerNode): boolean {
   const seen = new Set([from]);
   for (const node of seen) {

@@ -1,6 +1,6 @@
 /**
- * Makes the components of one scheduler and puts them together. Each gets those that it calls; those that only have to wake the pass, or be
- * asked by it, come later and are known by a narrow interface. Nothing here runs after that.
+ * Creates the components of one scheduler and connects them. A component receives in its constructor the components
+ * that it calls. Connections that would form a circle are set at the end, as narrow interfaces.
  */
 import type { Host } from "../host/host.ts";
 import { Agenda } from "./agenda.ts";
@@ -34,11 +34,11 @@ import { Settle } from "./settle.ts";
 import { Trace } from "./trace.ts";
 import { Turns } from "./turns.ts";
 
-/** What the facade offers operations of. */
+/** The components that the facade uses. */
 export type Components = ReturnType<typeof compose>;
 
 export function compose(host: Host) {
-  // Who there is, who reads and writes what, what changed, what there is to do.
+  // State: nodes, documents, reads and writes, changes, queues.
   const registry = new Registry();
   const trace = new Trace();
   const gates = new Gates(host, trace.gate);

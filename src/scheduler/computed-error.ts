@@ -1,26 +1,29 @@
-/** Misuse of a computed value: only its computation writes it, there is one, and it gives the same whenever it runs. SPEC: R21, R24. */
+/**
+ * Misuse of a computed value. A place has one computation, which alone writes it, and which is deterministic. SPEC:
+ * R21, R24.
+ */
 import { MillraceError } from "../message/millrace-error.ts";
 import type { Address } from "./address.ts";
 
 export type ComputedErrorCode =
   /** A second computation of one place. */
   | "COMPUTED_TWICE"
-  /** A write by anybody else. */
+  /** A write by other code. */
   | "COMPUTED_SET"
-  /** A computation asked for what is another each time: the clock, chance, a new id. */
+  /** A computation asked for a clock, randomness or a new id. */
   | "COMPUTED_IMPURE"
-  /** A transaction read one that has yet to follow what it is computed from. */
+  /** A transaction read a computed value that is not up to date with its inputs. */
   | "COMPUTED_BEHIND";
 
 export class ComputedError extends MillraceError<ComputedErrorCode> {
   override readonly name = "ComputedError";
 }
 
-/** Throws where the address lies in the output of a computation, which only that one writes. */
+/** Throws if the address is in the output of a computation. */
 export function requireNotComputed({ home }: Address): void {
   if (home.document.derived && home.computation !== undefined) throw setComputed(home.root);
 }
 
 export function setComputed(place: { toString(): string }): ComputedError {
-  return new ComputedError("COMPUTED_SET", `${place} is computed; change what it is computed from instead`);
+  return new ComputedError("COMPUTED_SET", `${place} is a computed value; write to its inputs instead`);
 }

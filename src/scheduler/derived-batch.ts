@@ -1,7 +1,7 @@
 /**
- * One commit of derived values: the rows and outputs of nodes that can be written now, and what the others wait for. A row is written
- * only if what it says is true of what will be stored: every input is stored as the node saw it, or is in this very commit. A node that
- * is invalid and stays so is written as one that has to run: others have read what it gave. SPEC: I7.
+ * One commit of derived values: the rows and outputs of the nodes that can be written now, and the reasons why others
+ * must wait. A row is written only if it is true of the stored data: every input is stored as the node saw it, or is in
+ * this commit. A node that stays invalid is written as outdated, because other nodes have read its output. SPEC: I7.
  */
 import { equal } from "../message/equality.ts";
 import type { Json } from "../message/json.ts";
@@ -26,7 +26,7 @@ import type { NodeRecord } from "./node-record.ts";
 
 export interface WrittenNode {
   readonly node: SchedulerNode;
-  /** Its output as it will be stored, as far as anybody knows. */
+  /** The output as it will be stored; undefined if unknown. */
   readonly stored: NodeRecord["stored"];
 }
 
@@ -36,17 +36,17 @@ interface Row {
   readonly inputs: readonly BasisInput[];
 }
 
-/** A node that is left alone has changed again, or is gone: nothing true can be written of it now. */
+/** `left-alone`: the node has changed again or is removed, so no true row can be written now. */
 export type Verdict = "added" | "waits" | "left-alone";
 
 export class DerivedBatch {
   readonly entries: WrittenNode[] = [];
-  /** There is more than fits into one commit. */
+  /** The batch holds as much as fits into one commit. */
   isFull = false;
-  /** Some node has read from commits of which nobody knows yet whether they last. */
+  /** A node read from commits whose outcome is not known yet. */
   waitsForCommits = false;
   waitsForLoads = false;
-  /** Some node has read from one that is not written and not, or not yet, in this commit. */
+  /** A node read from one that is neither stored nor, so far, in this commit. */
   waitsForNodes = false;
   readonly #replica: Replica;
   readonly #patched = new Set<DocumentIndex>();
@@ -68,7 +68,7 @@ export class DerivedBatch {
     return { patches: this.#patches, basis: this.#basis, basisRemoved: this.#basisRemoved, reads: this.#reads };
   }
 
-  /** A node that is gone for good: its row and its output go with it. */
+  /** Deletes the row and the output of a node that was removed for good. */
   drop(name: string, output: DocumentRef | undefined): void {
     this.#basisRemoved.push(name);
     if (output !== undefined) this.#patch(output, [{ op: "delete", path: [] }]);
@@ -97,7 +97,7 @@ export class DerivedBatch {
     this.#basis.push({ node: node.id, fingerprint, settings, ...(output === undefined ? {} : { output }), inputs });
   }
 
-  /** What a node rests on that is up to date. */
+  /** The row of a node that is up to date. */
   #observed(node: SchedulerNode, reads: ReadsByDocument): Row | "waits" {
     const inputs: BasisInput[] = [];
     let open = false;
@@ -110,7 +110,7 @@ export class DerivedBatch {
     return { digest: digestOf(reads, this.#memo), open, inputs };
   }
 
-  /** As of which sequence the document is stored as it is here. */
+  /** The sequence as of which the document is stored with its present value. */
   #sequenceOf(home: DocumentIndex, reader: SchedulerNode): number | "not-stored" | "waits" {
     const { document } = home;
     if (document.derived) return this.#sequenceOfDerived(home, reader);
@@ -134,13 +134,13 @@ export class DerivedBatch {
     return "waits";
   }
 
-  /** The row that is there with other settings; neither it nor the output is known to be otherwise. */
+  /** Writes the existing row again with other settings; row and output are unchanged as far as this process knows. */
   #addAgain(node: SchedulerNode, record: NodeRecord): Verdict {
     const { observation } = record;
     if (observation === undefined) return "left-alone";
     const inputs = observation.inputs.map(({ scope, id, sequence, reads }) => ({ scope, id, sequence, reads }));
     const { seen, open = false } = observation.settings;
-    // The output stays the one of the old row: another process may have replaced both since.
+    // The output reference stays that of the old row, because another process may have replaced both since.
     this.#addRow(node, record, { digest: seen, open, inputs }, observation.output);
     const output = outputRef(node);
     if (output !== undefined) this.#claim(output);
@@ -148,7 +148,7 @@ export class DerivedBatch {
     return "added";
   }
 
-  /** Gives the sequence as of which the output is stored; undefined for a node without one. */
+  /** Returns the sequence as of which the output is stored; undefined for a node without output. */
   #addOutput(node: SchedulerNode, record: NodeRecord): number | undefined {
     const { output } = node;
     if (output === undefined) {
@@ -160,7 +160,7 @@ export class DerivedBatch {
     const stored = document.overwritten ? undefined : record.stored;
     document.overwritten = false;
     const operations = stored === undefined ? whole(value) : difference(stored.value, value);
-    // What is not put whole fits only what we know to be there.
+    // A difference applies only to the stored value that it was made from.
     if (stored !== undefined && (operations.length === 0 || operations[0]?.path.length !== 0)) this.#claim(document);
     if (operations.length > 0) {
       this.#patch(document, operations);
@@ -176,7 +176,7 @@ export class DerivedBatch {
     this.entries.push({ node, stored });
   }
 
-  /** What it gave is labelled here and would lie in the store without: nothing of it stays there. */
+  /** The output is labelled here, and stored rows have no labels: the row is removed. */
   #mustNotBeKept(node: SchedulerNode, record: NodeRecord): Verdict {
     if (record.mayHaveRow) this.drop(node.id, outputRef(node));
     record.mayHaveRow = false;
@@ -184,7 +184,7 @@ export class DerivedBatch {
     return "left-alone";
   }
 
-  /** It reads another space, of which the row can say nothing: after a restart it runs. */
+  /** The node reads another space, which a row cannot describe: after a restart it runs. */
   #cannotBeKept(node: SchedulerNode): Verdict {
     this.drop(node.id, outputRef(node));
     node.record = undefined;
@@ -200,7 +200,7 @@ export class DerivedBatch {
   }
 }
 
-/** The document that a node's result goes to, also while nobody has looked at it. */
+/** The document of a node's output, also before it exists. */
 export function outputRef({ id, output, outputIn }: SchedulerNode): DocumentRef | undefined {
   if (output !== undefined) return output.document;
   return outputIn === undefined ? undefined : { scope: SHARED_SCOPE, id };
@@ -210,17 +210,17 @@ function isLabelled({ output }: SchedulerNode): boolean {
   return output?.document.labels !== undefined && output.document.labels.places.length > 0;
 }
 
-/** It will run as soon as it may, and be written then. */
+/** The node will run as soon as it may, and is written then. */
 function isAboutToRun({ status, live, gate }: SchedulerNode): boolean {
   return status === "never-ran" || (status === "invalid" && live && !gate?.held);
 }
 
-/** The row of a node that has to run again when somebody looks: what it gave is kept for those who have read it. */
+/** The row of an outdated node: its output is kept for nodes that have read it. */
 function behind(reads: ReadsByDocument): Row {
   return { digest: "", open: true, inputs: [...reads].map(([home, edges]) => basisInput(home, edges, 0)) };
 }
 
-/** Whether something that a dormant node has read is not what it was. */
+/** Whether a dormant node has inputs that changed. */
 function hasMoved(node: SchedulerNode): boolean {
   if (node.live) return false;
   for (let edge = node.reads; edge !== null; edge = edge.next) {

@@ -1,7 +1,4 @@
-/**
- * A scheduler's counts, and what is wrong with it, if anything: contradictions of its own, and nodes that misbehave. Asks the components and
- * holds nothing.
- */
+/** A scheduler's counts and its problems: violated invariants and misbehaving nodes. It has no state. */
 import { thrownText } from "../message/error-data.ts";
 import type { Components } from "./components.ts";
 import type { Misbehaving } from "./introspection.ts";
@@ -11,15 +8,15 @@ export interface SchedulerStats {
   readonly nodes: number;
   readonly runs: number;
   readonly failures: number;
-  /** Readers looked at because of changes. */
+  /** Readers that changes visited. */
   readonly readersVisited: number;
   /** Reads registered or dropped. */
   readonly indexWrites: number;
-  /** Writes of computations outside of what they had declared. */
+  /** Writes of computations outside of their declared outputs. */
   readonly outsideWrites: number;
   readonly queued: number;
   readonly gated: number;
-  /** Times a node's output and basis were written to the store. */
+  /** Times that a node's output and basis were written to the store. */
   readonly kept: number;
   /** Nodes whose last run is not stored yet. */
   readonly unwritten: number;
@@ -27,7 +24,7 @@ export interface SchedulerStats {
 
 export interface Diagnosis extends Misbehaving {
   readonly contradiction: string | undefined;
-  /** Nodes that have exhausted their budget and have not come to rest since. */
+  /** Nodes that exhausted their budget and have not settled since. */
   readonly nonSettling: readonly string[];
 }
 
@@ -61,7 +58,7 @@ function contradictionOf(components: Components): string | undefined {
   }
 }
 
-/** Throws if the scheduler contradicts itself. Not for the middle of a run. */
+/** Throws if an invariant is violated. Must not be called during a run. */
 export function requireConsistent(components: Components): void {
   checkScheduler(components);
   components.events.checkInvariants();

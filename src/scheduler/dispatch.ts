@@ -1,21 +1,21 @@
 /**
- * Takes the head of a queue through its handler (Scheduler v2 §7.5):
+ * Runs the handler of the send at the head of a queue (Scheduler v2 §7.5):
  *
  * ```
  *   head ─> origin confirmed? ─> handler there? ─> preflight ─> presync ─> attempt ─> other spaces ─> commit ─> answers
  *             └────────────────────────┴───────────────┴────────────┴─ abandoned ┘
- *                              waits at the head; nothing overtakes it
+ *                              waits at the head; no send overtakes it
  * ```
- * One step at a time and only forwards: a send that waits is taken up again from the start, which costs little.
+ * A send that waited starts again with the first step, which costs little.
  */
 import type { Host } from "../host/host.ts";
-import { SENDS_ASIDE_MAX } from "../limits.ts";
+import { HANDLER_TIMEOUT_MS, SENDS_ASIDE_MAX } from "../limits.ts";
 import type { Json } from "../message/json.ts";
 import { isWithin, labelOf } from "../store/label.ts";
 import { refusal } from "../store/label-checks.ts";
 import type { Replica } from "../store/replica.ts";
 import type { AttemptKind, Home, Unready, Views } from "../work/attempt.ts";
-import { isThenable } from "../work/handler-call.ts";
+import { endOf, isThenable } from "../work/handler-call.ts";
 import { refusalOf } from "../work/refusal.ts";
 import type { WorkBoard } from "../work/work-board.ts";
 import { Closure, type ClosureParts } from "./closure.ts";
@@ -27,10 +27,10 @@ import { SendCommit } from "./send-commit.ts";
 import type { SendQueue } from "./send-queue.ts";
 import type { RegisteredHandler } from "./stream-record.ts";
 
-/** Finds a handler that is not registered yet: loads the piece that has it. Undefined where there is nothing to load. */
+/** Loads the piece that registers a stream's handler. Undefined if there is no piece to load. */
 export type HandlerLoader = (stream: string) => Promise<unknown> | undefined;
 
-/** Begins a pass in which every node may run as often as it may in one: each send is news from outside. */
+/** Begins a pass with a new run budget for every node: each send is a change from outside. */
 export interface Passes {
   fresh(replica: Replica): void;
   wake(): void;
@@ -43,7 +43,7 @@ interface DispatchParts extends ClosureParts {
 
 export class Dispatch {
   handlerLoader: HandlerLoader | undefined;
-  /** Lists the handlers that run, if a kernel keeps one. */
+  /** Lists the running handlers, if a kernel has a list. */
   board: WorkBoard | undefined;
   readonly #parts: DispatchParts;
   readonly #introspection: Introspection;
@@ -59,11 +59,11 @@ export class Dispatch {
     this.#passes = parts.passes;
   }
 
-  /** Takes the head as far as it goes now; true if the queue has moved on. */
+  /** Advances the head as far as possible; true if the queue moved on. */
   advance(queue: SendQueue): boolean {
     const send = queue.head;
     if (send === undefined || queue.running !== undefined || queue.isAhead || queue.isShaken) return false;
-    // Whoever clears any other wait knows when.
+    // Every other wait is cleared by the component that set it.
     if (send.wait !== undefined && send.wait.kind !== "nodes") return false;
     if (send.origin?.state === "failed") {
       this.#answers.drop(queue, send, "origin-failed", send.origin.why);
@@ -75,7 +75,7 @@ export class Dispatch {
     const { handler } = send.stream;
     if (handler === undefined) return this.#findHandler(queue, send);
     if (handler.clearance !== undefined && !isWithin(send.label, handler.clearance)) {
-      this.#answers.failWith(queue, send, "threw", refusal(handler.name, "what was sent"));
+      this.#answers.failWith(queue, send, "threw", refusal(handler.name, "the sent value"));
       return true;
     }
     if (handler.preflight !== undefined && !this.#preflight(queue, send, handler.preflight))
@@ -84,7 +84,7 @@ export class Dispatch {
     return this.#attempt(queue, send, handler);
   }
 
-  /** A send whose id the caller gave may have been handled before: then its receipt is its outcome, and no handler is called. */
+  /** If the caller gave the send's id, a receipt may exist. Then it is the outcome, and no handler is called. */
   #look(queue: SendQueue, send: Send): boolean {
     send.wait = { kind: "receipt" };
     const looked = queue.receipts(this.#parts.host).look({ kind: "send", id: send.id });
@@ -102,7 +102,7 @@ export class Dispatch {
 
   #originOf({ origin, stream }: Send): Wait | undefined {
     if (origin === undefined || origin.state === "confirmed") return undefined;
-    // In the same space the store sees to it that the one commits only after the other.
+    // Within one space, the store commits them in order.
     return origin.state === "applied" && origin.replica === stream.queue.replica ? undefined : { kind: "origin" };
   }
 
@@ -121,7 +121,7 @@ export class Dispatch {
     loading.then(
       () => {
         if (send.stream.handler === undefined && send.state === "queued") {
-          this.#answers.drop(queue, send, "no-handler", `nothing handles ${send.stream}`);
+          this.#answers.drop(queue, send, "no-handler", `${send.stream} has no handler`);
         }
         this.#resume(send, "handler-load");
       },
@@ -130,21 +130,22 @@ export class Dispatch {
     return false;
   }
 
-  /** A handler may come or never: until then the send waits beside the queue and holds up nobody. */
+  /** A handler may be registered later or never: the send waits outside of the queue and does not block it. */
   #setAside(queue: SendQueue, send: Send): void {
     const { stream } = send;
     if (queue.aside >= SENDS_ASIDE_MAX) {
-      const message = `nothing handles ${stream}, and ${SENDS_ASIDE_MAX} sends of its space wait for handlers already`;
+      const message = `${stream} has no handler, and ${SENDS_ASIDE_MAX} sends of its space wait for handlers already`;
       return this.#answers.refuse(queue, send, message);
     }
-    if (stream.asideCount === 0) this.#introspection.say(`nothing handles ${stream}; what is sent to it waits`);
+    if (stream.asideCount === 0) this.#introspection.say(`${stream} has no handler; its sends wait`);
     queue.remove(send);
     stream.setAside(send);
   }
 
-  // Before the handler -------------------------------------------------------------------------------------------------
+  // Before the handler
+  // -------------------------------------------------------------------------------------------------
 
-  /** Brings up to date what the handler is going to read; false if the send waits, or has failed. */
+  /** Brings up to date the inputs that the handler will read; false if the send waits or has failed. */
   #preflight(queue: SendQueue, send: Send, read: (value: Json) => unknown): boolean {
     const look = new Handling(this.#kindOf(send, "go-on"), send, true);
     const end = look.call(read);
@@ -190,9 +191,10 @@ export class Dispatch {
     this.#passes.wake();
   }
 
-  // The handler ----------------------------------------------------------------------------------------------------------
+  // The handler
+  // ----------------------------------------------------------------------------------------------------------
 
-  /** The kind of a handler's attempts; its preflights go on where a document is missing. */
+  /** The kind of a handler's attempts; a preflight continues if a document is missing. */
   #kindOf({ stream }: Send, onMissing: AttemptKind["onMissing"]): AttemptKind {
     const { name = "a handler", clearance } = stream.handler ?? {};
     const { views, host } = this.#parts;
@@ -211,28 +213,30 @@ export class Dispatch {
     if (end.threw || !isThenable(end.value)) return this.#ended(queue, handling, end);
     queue.running = send;
     this.#parts.runner.selfWaits.refuse(handling, String(send.stream));
-    void this.#endsLater(queue, handling, end.value);
+    void this.#endsLater(queue, handling, end.value, handler.timeoutMs ?? HANDLER_TIMEOUT_MS);
     return true;
   }
 
-  async #endsLater(queue: SendQueue, handling: Handling, promise: PromiseLike<unknown>): Promise<void> {
+  async #endsLater(
+    queue: SendQueue,
+    handling: Handling,
+    promise: PromiseLike<unknown>,
+    timeoutMs: number,
+  ): Promise<void> {
     const { send } = handling;
-    const facts = { entryPoint: "stream", handler: String(send.stream), timeoutMs: 0 } as const;
-    const { board } = this;
-    const work = board?.begin(facts, send.id, "send");
-    let end: End;
-    try {
-      end = { threw: false, value: await promise };
-    } catch (error) {
-      end = { threw: true, error };
-    }
-    if (work !== undefined) board?.end(work);
+    const { host } = this.#parts;
+    const message = { type: "send", metadata: { id: send.id } };
+    const facts = { entryPoint: "stream", handler: String(send.stream), timeoutMs, message } as const;
+    // A stream's handler does not keep the process alive, so its timeout does not either.
+    const end = await endOf(promise, { ...facts, host, cancellable: handling, board: this.board, keepAlive: false });
     queue.running = undefined;
-    this.#ended(queue, handling, end);
+    if (end.kind === "timeout") this.#answers.failWith(queue, send, "timeout", end.error);
+    else if (end.kind === "threw") this.#ended(queue, handling, { threw: true, error: end.error });
+    else this.#ended(queue, handling, { threw: false, value: end.value });
     this.#passes.wake();
   }
 
-  /** True if the queue has moved on. */
+  /** True if the queue moved on. */
   #ended(queue: SendQueue, handling: Handling, end: End): boolean {
     const { send, unready } = handling;
     handling.end();
@@ -245,7 +249,7 @@ export class Dispatch {
       this.#park(queue, send, unready);
       return false;
     } else if (queue.head !== send) {
-      // An earlier send came back while it ran: that one goes first (I4).
+      // An earlier send came back while this handler ran: that send goes first (I4).
       handling.abandon();
     } else if (end.threw || refused !== undefined) {
       this.#answers.threw(queue, handling, end.threw ? end.error : refused);

@@ -1,8 +1,9 @@
 /**
- * The documents that the scheduler knows, in which spaces, and whose output they are. An output is made by the first look at it (decision
- * 0006): whoever asks for the address of a document asks here, and a computation of that name is found by it.
+ * The documents that the scheduler has indexed, by space, and the computations that write them. The output of a
+ * computation is created at the first access (decision 0006): a request for a document's address finds the computation
+ * by name.
  *
- * Not here: what lies in them, who reads them (`graph.ts`).
+ * Not here: the values of documents, and their readers (`graph.ts`).
  */
 import { type DocumentRef, SHARED_SCOPE } from "../store/document.ts";
 import type { Replica } from "../store/replica.ts";
@@ -28,7 +29,7 @@ export class Documents {
     this.#invalidation = parts.invalidation;
   }
 
-  /** The address of a document's root; `at` goes down from there. Loads nothing. */
+  /** The address of a document's root. Loads no document. */
   root(replica: Replica, ref: DocumentRef): Address {
     this.#known(replica);
     const index = this.#graph.index(replica, ref);
@@ -36,7 +37,7 @@ export class Documents {
     return index.root;
   }
 
-  /** Where an address is that was kept over a stretch of time in which it may have been forgotten. */
+  /** The current address for one that a sweep may have removed. */
   again({ home, path }: Address): Address {
     return this.root(home.replica, home.document).at(path);
   }
@@ -47,21 +48,21 @@ export class Documents {
     this.#replicas.add(replica);
   }
 
-  /** Somebody looks at a document for the first time: it may be the output of a computation that nobody has looked at. */
+  /** The first access to a document, which may be the output of a computation without an output yet. */
   #lookedAt({ replica, document, root }: DocumentIndex): void {
     const node = this.#registry.find(document.id);
     if (node !== undefined && node.outputIn === replica && node.output === undefined) this.#place(node, root);
   }
 
-  // Outputs --------------------------------------------------------------------------------------------------------------
+  // Outputs
+  // --------------------------------------------------------------------------------------------------------------
 
-  /** Where a computation's result goes. */
   outputOf(node: SchedulerNode): Address | undefined {
     if (node.output !== undefined || node.outputIn === undefined) return node.output;
     return this.root(node.outputIn, { scope: SHARED_SCOPE, id: node.id });
   }
 
-  /** The computation whose result goes to the document of this id. Where it could not have the id for a name, it has been placed. */
+  /** The computation that writes the document of this id. If another node had that name, its output exists already. */
   computationOf(replica: Replica, id: string): SchedulerNode | undefined {
     const named = this.#registry.find(id);
     if (named?.outputIn === replica) return named;
@@ -69,7 +70,7 @@ export class Documents {
     return index?.computation;
   }
 
-  /** A new node's outputs: those it has are its own now; one that it is to have is made if it cannot be found by its name later. */
+  /** Registers a new node's outputs. An output that cannot be found by the node's name later is created now. */
   claim(node: SchedulerNode, { outputs, outputIn, id }: NodeSpec): void {
     if (node.output !== undefined) this.#takeOver(node, node.output);
     for (const output of outputs ?? NOTHING) this.#graph.addWriter(node, output.home);
@@ -77,7 +78,7 @@ export class Documents {
     if (outputIn !== undefined && node.output === undefined) this.#placeUnlessUnseen(node, outputIn, id);
   }
 
-  /** The node is not registered any more: what it wrote, and may have written, is anybody's. */
+  /** The node is not registered any more: its outputs and envelope have no owner. */
   release(node: SchedulerNode): void {
     if (node.isHidden) node.output?.document.madeHere();
     for (const output of node.outputs) this.#graph.removeWriter(node, output.home);
@@ -87,20 +88,22 @@ export class Documents {
     this.#keptFor.delete(node);
   }
 
-  /** Keeps a document here, which no store has, for as long as the node is registered that may read it. */
+  /** Keeps a document that no store has, as long as the node that may read it is registered. */
   keepFor(node: SchedulerNode, address: Address): void {
     if (!node.registered) return;
     address.hold();
     this.#keptFor.set(node, [...(this.#keptFor.get(node) ?? NOTHING), address]);
   }
 
-  /** One that nobody has looked at is found by its name, so it must have its own; one that a run makes runs at once. */
+  /**
+   * A node without an output is found by its name, so the name must be its own. A node that a run created runs at once.
+   */
   #placeUnlessUnseen(node: SchedulerNode, replica: Replica, id: string): void {
     const ref = { scope: SHARED_SCOPE, id };
     const isKnown = replica.find(ref)?.attachment !== undefined;
     if (!isKnown && node.id === id && node.parent === undefined) return this.#known(replica);
     const output = this.root(replica, ref);
-    // That was a look already, if the node has the document's name.
+    // The call may have placed it, if the node has the document's name.
     if (node.output === undefined) this.#place(node, output);
   }
 
@@ -110,11 +113,11 @@ export class Documents {
     this.#graph.addWriter(node, output.home);
   }
 
-  /** A computation's own output is made here. That of a resumed one is what is stored, whatever was here. */
+  /** A computation's output starts as absent here. For a resumed node it is the stored document. */
   #takeOver(node: SchedulerNode, { document, home }: Address): void {
     if (isResumed(node)) {
-      // Readers wait until the node is known. They have seen this value, so it is compared with the row even if no node
-      // reads it again.
+      // Readers wait until the node is looked up. They have seen this value, so it is compared with the row even if no
+      // node reads it again.
       if (document.state === "loaded" && document.pending.length === 0) {
         document.state = "absent";
         home.replica.touch(document);
@@ -126,14 +129,14 @@ export class Documents {
     document.derived = true;
   }
 
-  /** The space has closed. */
   forget(replica: Replica): void {
     this.#replicas.delete(replica);
   }
 
-  // Spaces ---------------------------------------------------------------------------------------------------------------
+  // Spaces
+  // ---------------------------------------------------------------------------------------------------------------
 
-  /** Resolves when every commit under way has its answer. */
+  /** Resolves when no commit is pending. */
   async settled(): Promise<void> {
     await Promise.all([...this.#replicas].map((replica) => replica.settled()));
   }

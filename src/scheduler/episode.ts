@@ -1,7 +1,7 @@
 /**
- * Nodes that do not come to rest (Scheduler v2 §7.7). Convergence is bounded, not forced: a node that exhausts its budget in one pass waits
- * behind an escalating gate, and the episode is reported once, with the circle's path. It ends when all of its nodes have settled, or sleep. Two
- * circles are two episodes; what only reads from a circle belongs to it.
+ * Nodes that do not converge (Scheduler v2 §7.7). A node that exhausts its budget in one pass waits behind a backoff
+ * gate. The episode is reported once, with the path of the circle, and ends when all of its nodes have settled or are
+ * dormant. Two circles are two episodes; readers of a circle belong to its episode.
  */
 import { PASS_RUN_BUDGET } from "../limits.ts";
 import type { Agenda } from "./agenda.ts";
@@ -14,9 +14,9 @@ export class Episode {
   readonly #agenda: Agenda;
   readonly #gates: Gates;
   readonly #introspection: Introspection;
-  /** Those that have exhausted their budget and not settled since. */
+  /** Nodes that exhausted their budget and have not settled since. */
   readonly #nodes = new Set<SchedulerNode>();
-  /** The pass in which one was reported last. */
+  /** The pass of the last report. */
   #reportedIn = 0;
 
   constructor(parts: { agenda: Agenda; gates: Gates; introspection: Introspection }) {
@@ -48,15 +48,16 @@ export class Episode {
     this.#nodes.add(node);
   }
 
-  /** Whether what does not settle there is none of what was reported. */
+  /** Whether the node belongs to no reported episode. */
   #isAnother(node: SchedulerNode, circle: readonly SchedulerNode[]): boolean {
     const below = upstream(node);
     for (const known of this.#nodes) if (known.live && below.has(known)) return false;
-    // Over what effects write into cells no way leads: those that go on together are taken for one.
+    // Writes of effects into cells form no edges, so nodes without a circle that exhaust in one pass count as one
+    // episode.
     return circle.length > 1 || this.#reportedIn !== node.pass;
   }
 
-  /** A pass has ended: nodes that came to rest without exhausting their budget again, or sleep, have settled. */
+  /** A pass ended: a node has settled if it did not exhaust its budget again, or is dormant. */
   passed(pass: number): void {
     if (this.#nodes.size === 0) return;
     for (const node of this.#nodes) {
@@ -71,7 +72,7 @@ export class Episode {
     this.#nodes.delete(node);
   }
 
-  /** Those that sleep have settled, though no pass has ended since. */
+  /** Without dormant nodes, which have settled although no pass has ended since. */
   get nodes(): readonly string[] {
     return [...this.#nodes].filter(({ live }) => live).map(({ id }) => id);
   }

@@ -1,8 +1,9 @@
 /**
- * Names of sends. An event id is minted when something is sent and stays the same for good: it orders, it carries lineage, and the
- * receipt's name follows from it. It begins with the time at which it was minted, so that its receipt can have an end (decision 0014); then comes the hash of where
- * the send came from (`origin`) and of the stream's full link, and a number that counts the sends of that origin: so plain code hashes once for each stream, not for each send. A caller who gives an id of his own gets the hash of it with his session and the link,
- * so that nobody's ids meet anybody else's. SPEC: I11.
+ * Ids of sends. An event id is created with the send and does not change: it gives the order, the lineage and the
+ * receipt's name. It consists of the time of its creation, so that its receipt can expire (decision 0014); a hash of
+ * the origin and the stream's link; and the origin's count. Plain code therefore hashes once per stream, not per send.
+ * An id that the caller gives is hashed with its session and the link, so that ids of different sessions cannot
+ * collide. SPEC: I11.
  */
 import { periodText, SEND_HASH_DIGITS } from "../message/id-time.ts";
 import type { Json } from "../message/json.ts";
@@ -12,21 +13,21 @@ import { Receipt } from "../store/receipt.ts";
 import { madeAt, receiptOf } from "../store/receipt-name.ts";
 import type { Address } from "./address.ts";
 
-/** A stream's full link as one text, in which no part can pass for another. */
+/** A stream's full link as one unambiguous text. */
 export function linkText({ home, path }: Address): string {
   const { replica, document } = home;
   return JSON.stringify([replica.space, document.scope, document.id, path]);
 }
 
-/** The hash in the ids of the sends that one origin makes to one stream; a number makes each of them. */
+/** The hash in the ids of all sends of one origin to one stream. */
 export function originHash(origin: string, link: string): string {
   return hashText(`sent ${JSON.stringify(origin)} ${link}`).slice(0, SEND_HASH_DIGITS);
 }
 
 /**
- * What the ids begin with that one origin mints for one stream within a period: a number makes each of them. What is the same for all of them
- * is found out once, and a send keeps its number and the stem: it may be old by the time it is handled, and whatever it alone referred to
- * would grow as old.
+ * The common prefix of the ids that one origin gives to sends to one stream within a period. A send keeps only its
+ * number and this shared object, because memory that only old sends refer to would become garbage of the old
+ * generation.
  */
 export class EventStem {
   readonly period: number;

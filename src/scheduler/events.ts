@@ -1,8 +1,6 @@
 /**
- * Streams (Scheduler v2 §7.5, §7.6): which there are, who handles them, and the queues of what was sent to them. A send comes in
- * here; `dispatch.ts` takes it through its handler, `send-answers.ts` says what became of it.
- *
- * One queue for each space, and nothing here speaks of "the" head: every queue has its own. SPEC: I4, I10, I11.
+ * Streams (Scheduler v2 §7.5, §7.6): their records, handlers and queues of sends. Sends enter here; `dispatch.ts` runs
+ * their handlers, and `send-answers.ts` reports their outcomes. There is one queue per space. SPEC: I4, I10, I11.
  */
 import type { Host } from "../host/host.ts";
 import { CLOSED_STREAMS_MAX, SENDS_BURST, SENDS_WAITING_MAX } from "../limits.ts";
@@ -26,14 +24,14 @@ import type { SendAnswers } from "./send-answers.ts";
 import { SendQueue } from "./send-queue.ts";
 import { type EventHandler, type HandlerOptions, StreamError, StreamRecord } from "./stream-record.ts";
 
-/** A queue as it can be seen from outside. */
+/** A queue as operators see it. */
 export interface QueueSnapshot {
   readonly space: string;
   readonly waiting: number;
   readonly inFlight: number;
-  /** Streams that nothing handles, and how many of their sends stand aside. */
+  /** Streams without a handler, and how many of their sends wait outside of the queue. */
   readonly unhandled: readonly { readonly stream: string; readonly sends: number }[];
-  /** The stream of the head, and what it waits for. */
+  /** The stream of the head, and the reason for its wait. */
   readonly head?: { readonly stream: string; readonly id: string; readonly waitsFor?: Wait["kind"] };
 }
 
@@ -45,15 +43,15 @@ export class Events implements FallListener {
   readonly #work: { wake(): void };
   readonly #host: Host;
   readonly #queues = new Map<Replica, SendQueue>();
-  /** By address, of a document: the record holds that, so that there is one for each link. */
+  /** By address. The record holds the document, so there is one record per link. */
   readonly #streams = new Map<Address, StreamRecord>();
-  /** Those that nobody handles and nobody will, the one that was closed first before the others. */
+  /** Closed streams, oldest first. */
   readonly #closed = new Set<StreamRecord>();
   /** Sends of plain code and of nodes. */
   #sends = 0;
-  /** Those under a label, by its names: how many there were must not show in the ids of others. */
+  /** Sends under a label, by its names: their number must not show in the ids of other sends. */
   readonly #labelledSends = new Map<string, number>();
-  /** Nothing is handled any more, in whichever space. */
+  /** All spaces are closed: no send is handled any more. */
   #isClosed = false;
 
   constructor(parts: {
@@ -80,7 +78,8 @@ export class Events implements FallListener {
     this.#dispatch.board = board;
   }
 
-  // Streams --------------------------------------------------------------------------------------------------------------
+  // Streams
+  // --------------------------------------------------------------------------------------------------------------
 
   stream(address: Address): StreamRecord {
     let stream = this.#streams.get(address);
@@ -101,7 +100,10 @@ export class Events implements FallListener {
     return queue;
   }
 
-  /** A fall is seen at once and its answers come a little later; nothing is dispatched in between, where it would overtake. */
+  /**
+   * A rollback is seen at once, and the outcomes of its sends follow in a microtask. No send is dispatched in between,
+   * because it would overtake them.
+   */
   fell(replica: Replica): void {
     const queue = this.#queues.get(replica);
     if (queue === undefined || queue.isShaken) return;
@@ -112,7 +114,7 @@ export class Events implements FallListener {
     });
   }
 
-  /** Registers the one handler of a stream; the returned function takes it away. */
+  /** Registers the one handler of a stream; the returned function removes it. */
   addHandler(stream: StreamRecord, run: EventHandler, options: HandlerOptions): () => void {
     const handler = { ...options, name: options.name ?? (run.name || "a handler without a name"), run };
     stream.register(handler);
@@ -125,8 +127,8 @@ export class Events implements FallListener {
   }
 
   /**
-   * Nobody will handle it: what waits is dropped when its turn comes, or has come, and what is still sent at once. Not before its turn:
-   * it may be one whose commit is there, and only the answer is not.
+   * Closes a stream for good: queued sends are dropped at their turn, later ones at once. A queued send is not dropped
+   * earlier, because its commit may have landed while only the answer is missing.
    */
   closeStream(stream: StreamRecord, why: string): void {
     if (stream.handler !== undefined) return;
@@ -140,14 +142,15 @@ export class Events implements FallListener {
     this.#work.wake();
   }
 
-  /** What was sent to it so far knows that it is closed; what is sent from now on has no handler. */
+  /** Earlier sends to the stream keep its closed record; later ones find a stream without a handler. */
   #forget(stream: StreamRecord): void {
     this.#closed.delete(stream);
     this.#streams.delete(stream.address);
     stream.address.home.removeStream(stream.address);
   }
 
-  // Sending --------------------------------------------------------------------------------------------------------------
+  // Sending
+  // --------------------------------------------------------------------------------------------------------------
 
   send(stream: StreamRecord, value: unknown, options: SendOptions, standing?: Promise<boolean>): Sent {
     this.#requireSender(stream);
@@ -179,7 +182,7 @@ export class Events implements FallListener {
     }
   }
 
-  /** The event's id, or the number of what plain code sends, from which it follows. */
+  /** The event's id, or for plain code the number from which the id follows. */
   #nameOf(stream: StreamRecord, { id, session, eventId }: SendOptions, label: Label): string | number {
     const { current, active: attempt } = this.#runner;
     if (eventId !== undefined) {
@@ -190,7 +193,8 @@ export class Events implements FallListener {
       );
     }
     if (id !== undefined) return callerEventId(session ?? stream.queue.session, id, stream.link);
-    // The sends of a node that runs while a handler reads are the node's. A transaction of plain code has no id that theirs could follow from.
+    // Sends of a node that runs during a handler's read belong to the node. A transaction of plain code has no id to
+    // derive theirs from.
     if (attempt !== null && current === null && attempt.id !== undefined)
       return this.#mint(attempt.name, stream.link, ++attempt.sends);
     return label.length === 0 ? ++this.#sends : this.#labelledName(stream, label);
@@ -207,7 +211,7 @@ export class Events implements FallListener {
     return new EventStem(periodOf(this.#host.now()), originHash(origin, link)).id(number);
   }
 
-  /** Of an effect: the state that it has read is confirmed, or was rolled back. SPEC: R62. */
+  /** For an effect, after the state that it read was confirmed or rolled back. SPEC: R62. */
   #enqueueHeld(send: Send, stands: boolean): void {
     if (stands) this.#enqueue(send);
     else this.#cancel(send, "the effect that sent it had read state that was rolled back");
@@ -225,9 +229,10 @@ export class Events implements FallListener {
     this.#work.wake();
   }
 
-  // Lineage --------------------------------------------------------------------------------------------------------------
+  // Lineage
+  // --------------------------------------------------------------------------------------------------------------
 
-  /** Ties work to the attempt that runs now; false where none does, and the work is nobody's but the caller's. */
+  /** Ties work to the attempt that runs now; false if there is none. */
   launch(launch: Launch): boolean {
     const attempt = this.#attempts.current;
     attempt?.launch(launch);
@@ -247,14 +252,16 @@ export class Events implements FallListener {
     this.#work.wake();
   }
 
-  /** What runs, or is on its way to the store, is stopped there. */
+  /** A running or committing send is stopped by its own attempt. */
   #cancel(send: Send, why: string): void {
     if (send.state !== "committing" && send.state !== "over") {
       this.#answers.drop(send.stream.queue, send, "origin-failed", why);
     }
   }
 
-  /** It has its place now and waits there for the commit; sent by an attempt, it falls with that too. */
+  /**
+   * Queues the send now, where it waits for the commit. If an attempt sent it, it is also cancelled with that attempt.
+   */
   #enqueueLater(send: Send, origin: Lineage, attempt: Lineage | undefined): void {
     const launch = this.#launchOf(send);
     const enqueued = { ...launch, started: () => {} };
@@ -263,16 +270,17 @@ export class Events implements FallListener {
     else attempt.launch({ ...launch, confirmed: () => {} });
   }
 
-  // The pass ---------------------------------------------------------------------------------------------------------------
+  // The pass
+  // ---------------------------------------------------------------------------------------------------------------
 
   get hasSends(): boolean {
-    // Asked by every pass; most spaces have no streams.
+    // A fast path for every pass: most spaces have no streams.
     if (this.#queues.size === 0) return false;
     for (const queue of this.#queues.values()) if (queue.size > 0) return true;
     return false;
   }
 
-  /** Dispatches what is ready, a bounded number for each queue; false if no queue has moved. */
+  /** Dispatches ready sends, a bounded number per queue; false if no queue moved. */
   step(): boolean {
     let moved = false;
     for (const queue of this.#queues.values()) {
@@ -281,14 +289,14 @@ export class Events implements FallListener {
     return moved;
   }
 
-  /** Whether nothing is about to be handled. What stands aside, for a handler that nobody is looking for, may do so forever. */
+  /** Whether no send is queued or running. Sends without a handler may wait forever and do not count. */
   get isIdle(): boolean {
     for (const { running, head } of this.#queues.values())
       if (running !== undefined || head !== undefined) return false;
     return true;
   }
 
-  /** Drops what still waits, for one space or for all. */
+  /** Drops the waiting sends of one space, or of all. */
   close(replica?: Replica): void {
     if (replica === undefined) this.#isClosed = true;
     for (const queue of this.#queues.values()) {
@@ -321,7 +329,7 @@ export class Events implements FallListener {
   }
 }
 
-/** What is sent, as every attempt to handle it is given it. */
+/** The sent value, frozen, as every attempt gets it. */
 function admitted(value: unknown, stream: StreamRecord): Json {
   try {
     return admitFrozen(value, undefined);

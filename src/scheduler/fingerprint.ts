@@ -1,6 +1,6 @@
 /**
- * What tells two versions of a node's code apart: the text of its function, and a version that its owner gives. Code that the function calls,
- * and what it has captured, is not in its text: who changes that says so with the version.
+ * Tells versions of a node's code apart by the text of its function and a version that the application gives. The text
+ * does not contain called functions and captured values; after a change of these, the application changes the version.
  */
 import { FINGERPRINTS_REMEMBERED_MAX } from "../limits.ts";
 import { hashText } from "../message/sha256.ts";
@@ -10,7 +10,7 @@ const DIGITS = 16;
 
 export class Fingerprints {
   readonly #version: string;
-  /** By text: the functions of a program are few, the nodes that run them many. What names its inputs has a text of its own. */
+  /** By text: a program has few functions and many nodes. Code that declares its inputs has its own text. */
   readonly #known = new Map<string, Persisted>();
 
   constructor(version: string) {

@@ -1,10 +1,10 @@
 /**
- * The reads of nodes that were resumed and that nobody has looked at: they stay in the rows that the store gave, and are entered into the graph
- * when the node wakes, or somebody asks for them. Until then each node holds the documents it has read, and makes none of them: what
- * it rests on is looked at again when others write it, and stays here once it is. SPEC: I7.
+ * The reads of resumed nodes that are not used yet. They stay in the rows of the store, and enter the graph when the
+ * node wakes or its reads are asked for. Until then the node holds the documents that it read, without creating their
+ * indexes. SPEC: I7.
  *
- * Nothing is lost by coming later. A dormant node is told of nothing and is verified when it wakes (`graph.ts`): it is in doubt if a document
- * it has read has come to be known here, or was changed here since the look-up, and that can still be seen then.
+ * Entering them later misses no change: a dormant node is verified only when it wakes (`graph.ts`). It is in doubt if
+ * one of its documents was loaded or changed here since the look-up, which the stamps still show then.
  */
 import type { Replica } from "../store/replica.ts";
 import type { Observation } from "./basis-row.ts";
@@ -14,10 +14,10 @@ import type { Graph } from "./graph.ts";
 import type { Edge, SchedulerNode } from "./node.ts";
 import type { NodeRecord } from "./node-record.ts";
 
-/** Before every stamp: a read that has seen this has missed something. */
+/** Less than every stamp: such a read has missed a change. */
 const UNSEEN = -1;
 
-/** Those of the nodes that were looked up together. */
+/** The folded reads of the nodes that were looked up together. */
 export class FoldedReads {
   readonly #graph: Graph;
   readonly #documents: Documents;
@@ -32,21 +32,21 @@ export class FoldedReads {
     this.#since = parts.graph.tick;
   }
 
-  /** The node's row says what it has read; true if that may be something else by now. */
+  /** Folds the reads of the node's row; true if one of them may have changed since. */
   fold(record: NodeRecord): boolean {
     let inDoubt = false;
     record.folded = this;
     for (const input of inputsOf(record)) {
       const document = this.#replica.hold(input);
-      // One that this process's code has labelled before it was loaded is known to be another.
+      // A document that was labelled here before it was loaded counts as changed.
       inDoubt ||= input.moved || (document !== undefined && (document.isKnown || document.labels !== undefined));
     }
     return inDoubt;
   }
 
-  /** Enters what the row says was read. */
+  /** Enters the reads of the row into the graph. */
   enter(node: SchedulerNode, record: NodeRecord): void {
-    // What was declared at the registration is replaced by what is known.
+    // They replace the reads that the registration declared.
     this.#graph.dropReads(node, null);
     let tail: Edge | null = null;
     for (const input of inputsOf(record)) {
@@ -60,7 +60,7 @@ export class FoldedReads {
     this.forget(record);
   }
 
-  /** Enters the reads of a node that is in doubt, with what makes it so; every one of them if that is more than what has moved. */
+  /** Enters the reads of a node in doubt, and adds causes: the moved reads, or with `isEvery` all of them. */
   enterDoubtful(node: SchedulerNode, record: NodeRecord, isEvery: boolean): void {
     this.enter(node, record);
     for (let edge = node.reads; edge !== null; edge = edge.next) {
@@ -69,7 +69,7 @@ export class FoldedReads {
     }
   }
 
-  /** The node holds what it has read otherwise, or does not need it any more. */
+  /** Releases the documents: the graph holds them now, or the node does not need them. */
   forget(record: NodeRecord): void {
     record.folded = undefined;
     for (const input of inputsOf(record)) this.#replica.letGo(input);
@@ -81,7 +81,7 @@ function inputsOf({ observation }: NodeRecord): Observation["inputs"] {
   return observation.inputs;
 }
 
-/** Whoever asks for the reads of a node that may sleep asks here first. */
+/** Enters the folded reads of a node that may be dormant, before its reads are used. */
 export function enterReads(node: SchedulerNode): void {
   const { record } = node;
   if (record?.folded !== undefined) record.folded.enter(node, record);

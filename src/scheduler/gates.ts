@@ -1,7 +1,7 @@
 /**
- * Time gates (Scheduler v2 §8): debounce, throttle and backoff are one number per node, the time at which it becomes eligible,
- * and one timer for the earliest of them. A gated node stays invalid and is told of nothing; when its gate opens it is offered
- * like any other. Changes and runs are dated for nodes that have, or have had, a gate, and for no others: the clock costs as much as a run.
+ * Time gates (Scheduler v2 §8): debounce, throttle and backoff are one number per node, the time at which it becomes
+ * eligible, with one timer for the earliest. A gated node stays invalid and is offered when its gate opens. Changes and
+ * runs are timed only for nodes that have had a gate, because reading the clock costs as much as a run.
  */
 import type { Host, Timer } from "../host/host.ts";
 import {
@@ -18,40 +18,40 @@ import type { TraceLog } from "./trace.ts";
 /** Times are of the host's monotonic clock. */
 export interface GateState {
   debounceMs: number;
-  /** Who has said so since the registration. What a person says, the policy leaves. */
-  debouncedBy: "nobody" | "policy" | "person";
+  /** Where the debounce was set since the registration: the policy does not override application code. */
+  debouncedBy: "registration" | "policy" | "application";
   noAutoDebounce: boolean;
   throttleMs: number;
-  /** The last invalidation: no run before the debounce has passed since. `NEVER` where nobody has looked at the clock. */
+  /** The last invalidation: no run before the debounce has passed since. `NEVER` if it was not timed. */
   changedAt: number;
-  /** The end of the last run: no other before the throttle has passed since; likewise. */
+  /** The end of the last run: no run before the throttle has passed since. `NEVER` if it was not timed. */
   ranAt: number;
   backoffUntil: number;
   /** How often in a row the node exhausted its budget. */
   exhaustions: number;
   /** How often in a row a commit of its writes was rejected. */
   conflicts: number;
-  /** Its commit was stale: closed until what moved has arrived here. */
+  /** Its commit was stale: closed until the changed documents have arrived here. */
   catchingUp: boolean;
-  /** A breakpoint: closed until somebody opens it. */
+  /** A breakpoint: closed until it is released. */
   stopped: boolean;
   /** Whether the node waits for its gate now. */
   held: boolean;
-  /** Runs that took long enough for the policy to count them. */
+  /** Runs that were slow enough for the automatic debounce. */
   slowRuns: number;
 }
 
 const NEVER = Number.NEGATIVE_INFINITY;
 
-/** Whether the node has exhausted its budget and not settled since: it is one of an episode. */
+/** Whether the node has exhausted its budget and not settled since: it belongs to an episode. */
 export function isUnsettling({ gate }: SchedulerNode): boolean {
   return gate !== undefined && gate.exhaustions > 0;
 }
 
-/** What the gates do with a node whose time has come. */
+/** Receives the nodes whose gates open. */
 export interface GateHome {
   gateOpened(node: SchedulerNode): void;
-  /** One that waits is stopped: nobody waits for it any more. */
+  /** A waiting node got a breakpoint: quiescence does not wait for it. */
   gateStopped(): void;
 }
 
@@ -72,7 +72,6 @@ export class Gates {
     this.#home = home;
   }
 
-  /** Nodes that wait for their gate. */
   get held(): ReadonlySet<SchedulerNode> {
     return this.#held;
   }
@@ -88,7 +87,7 @@ export class Gates {
     return Math.max(0, this.eligibleAt(node) - this.#host.monotonic());
   }
 
-  /** Keeps a node that is not eligible yet; false when it may run now. */
+  /** Holds a node that is not eligible yet; false if it may run now. */
   hold(node: SchedulerNode): boolean {
     const at = this.eligibleAt(node);
     if (at <= this.#host.monotonic()) {
@@ -115,9 +114,10 @@ export class Gates {
     if (this.#held.size === 0) this.#disarm();
   }
 
-  // What moves a gate --------------------------------------------------------------------------------------------------
+  // What moves a gate
+  // --------------------------------------------------------------------------------------------------
 
-  /** A value that the node had read has changed. */
+  /** A value that the node has read changed. */
   invalidated(node: SchedulerNode): void {
     const { gate } = node;
     if (gate === undefined) return;
@@ -125,12 +125,11 @@ export class Gates {
     if (isDated) gate.changedAt = this.#host.monotonic();
   }
 
-  /** First runs are not delayed, there is nothing to show yet; but nobody may ever look at what a run has created. */
+  /** First runs are not delayed, except of nodes that a run created: their values may never be observed. */
   createdByRun(node: SchedulerNode): void {
     this.invalidated(node);
   }
 
-  /** A run has ended. */
   ran(node: SchedulerNode, durationMs: number): void {
     const { gate } = node;
     if (gate !== undefined && (gate.throttleMs > 0 || gate.ranAt !== NEVER)) gate.ranAt = this.#host.monotonic();
@@ -140,7 +139,7 @@ export class Gates {
   #slow(node: SchedulerNode): void {
     const gate = this.state(node);
     gate.slowRuns++;
-    const isDecided = gate.noAutoDebounce || gate.debouncedBy === "person" || gate.debounceMs > 0;
+    const isDecided = gate.noAutoDebounce || gate.debouncedBy === "application" || gate.debounceMs > 0;
     if (isDecided || gate.slowRuns < AUTO_DEBOUNCE_AFTER_RUNS) return;
     gate.debounceMs = AUTO_DEBOUNCE_MS;
     gate.debouncedBy = "policy";
@@ -155,7 +154,10 @@ export class Gates {
     return delay;
   }
 
-  /** A commit of the node's writes was rejected; it runs again after catching up, from the fourth time on after growing waits. */
+  /**
+   * A commit of the node's writes was rejected. The node runs again after catching up, with backoff from the fourth
+   * time on.
+   */
   conflicted(node: SchedulerNode): number {
     const gate = this.state(node);
     gate.conflicts++;
@@ -170,31 +172,34 @@ export class Gates {
     this.#reconsider(node);
   }
 
-  /** A commit of the node's writes has lasted, or is given up. */
+  /** A commit of the node's writes was confirmed or abandoned. */
   committed({ gate }: SchedulerNode): void {
     if (gate === undefined) return;
     gate.conflicts = 0;
     gate.catchingUp = false;
   }
 
-  /** The node's neighbourhood settled: the next episode starts from the beginning. */
+  /** The node settled: the next episode starts with the shortest backoff. */
   settled(node: SchedulerNode): void {
     if (node.gate !== undefined) node.gate.exhaustions = 0;
   }
 
-  // Control ------------------------------------------------------------------------------------------------------------
+  // Control ---------------------------------------------------------------------------------------------------------
 
-  /** Counted from the change that the node waits after; where that is not dated, it has just been: without a gate nobody waits long. */
+  /**
+   * Counted from the change that invalidated the node. If that was not timed, it counts from now, because nodes without
+   * a gate do not wait long.
+   */
   setDebounce(node: SchedulerNode, debounceMs: number): void {
     const gate = this.state(node);
     gate.debounceMs = requireDuration(debounceMs, "a debounce");
-    gate.debouncedBy = "person";
+    gate.debouncedBy = "application";
     if (debounceMs > 0 && gate.changedAt === NEVER && node.status === "invalid")
       gate.changedAt = this.#host.monotonic();
     this.#reconsider(node);
   }
 
-  /** Counted from the last run; where that is not dated, from now: it may have been a moment ago. */
+  /** Counted from the last run. If that was not timed, it counts from now. */
   setThrottle(node: SchedulerNode, throttleMs: number): void {
     const gate = this.state(node);
     gate.throttleMs = requireDuration(throttleMs, "a throttle");
@@ -206,7 +211,7 @@ export class Gates {
     const gate = this.state(node);
     gate.noAutoDebounce = off;
     if (off && gate.debouncedBy === "policy") this.setDebounce(node, 0);
-    if (!off && gate.debounceMs === 0) gate.debouncedBy = "nobody";
+    if (!off && gate.debounceMs === 0) gate.debouncedBy = "registration";
   }
 
   setBreakpoint(node: SchedulerNode, on: boolean): void {
@@ -218,7 +223,7 @@ export class Gates {
   state(node: SchedulerNode): GateState {
     node.gate ??= {
       debounceMs: 0,
-      debouncedBy: "nobody",
+      debouncedBy: "registration",
       noAutoDebounce: false,
       throttleMs: 0,
       changedAt: NEVER,
@@ -247,7 +252,8 @@ export class Gates {
     this.#home?.gateOpened(node);
   }
 
-  // The one timer --------------------------------------------------------------------------------------------------------
+  // The one timer
+  // --------------------------------------------------------------------------------------------------------
 
   #arm(at: number): void {
     if (at >= this.#timerAt || at === Number.POSITIVE_INFINITY) return;
@@ -257,7 +263,7 @@ export class Gates {
     this.#timer = this.#host.timer(delay, () => this.#due());
   }
 
-  /** Nobody waits: no process stays alive for it. */
+  /** No node waits: the timer must not keep the process alive. */
   #disarm(): void {
     this.#timer?.cancel();
     this.#timer = undefined;

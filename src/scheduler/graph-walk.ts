@@ -1,4 +1,7 @@
-/** Ways through the graph along live reads: who reads what a node writes, who writes what it reads. Nothing here recurses. */
+/**
+ * Walks through the graph along live reads: readers of a node's outputs, writers of its inputs. Iterative, so that long
+ * chains cannot overflow the stack.
+ */
 import type { Address, DocumentIndex } from "./address.ts";
 import { enterReads } from "./folded-reads.ts";
 import type { Edge, SchedulerNode } from "./node.ts";
@@ -23,7 +26,7 @@ export function readersOf(node: SchedulerNode): SchedulerNode[] {
   return readers;
 }
 
-/** The writers of what a node reads, once per read. */
+/** The writers of a node's inputs, once per read. */
 export function* writersRead(node: SchedulerNode): Iterable<SchedulerNode> {
   for (let edge = node.reads; edge !== null; edge = edge.next) {
     if (!edge.linked) continue;
@@ -31,7 +34,7 @@ export function* writersRead(node: SchedulerNode): Iterable<SchedulerNode> {
   }
 }
 
-/** A node and all live nodes that it reads from, directly or not. */
+/** A node and all live nodes upstream of it. */
 export function upstream(start: SchedulerNode): Set<SchedulerNode> {
   const found = new Set([start]);
   const open = [start];
@@ -45,17 +48,17 @@ export function upstream(start: SchedulerNode): Set<SchedulerNode> {
   return found;
 }
 
-/** Whether the document is some computation's own output: recomputable, and in no commit. */
+/** Whether the document is a computation's own output: recomputable, and in no commit. */
 export function isDerived({ writers, root }: DocumentIndex): boolean {
   return writers.some((writer) => writer.output === root);
 }
 
-/** The reads of documents that are not derived which a derived one goes back to. */
+/** The reads of source documents from which a derived document follows. */
 export function sourceReads(derived: DocumentIndex): Iterable<Edge> {
   return sourcesOf(new Set([derived]));
 }
 
-/** The same of several, each way once; those that are met on the way are added to the set. */
+/** The sources of several derived documents, each visited once; derived documents on the way are added to the set. */
 export function* sourcesOf(derived: Set<DocumentIndex>): Iterable<Edge> {
   for (const index of derived) {
     for (const writer of index.writers) {
@@ -68,7 +71,7 @@ export function* sourcesOf(derived: Set<DocumentIndex>): Iterable<Edge> {
   }
 }
 
-/** A way from the node back to itself along live reads; just the node where there is none. */
+/** A path from the node back to itself along live reads; only the node if there is none. */
 export function circleThrough(start: SchedulerNode): SchedulerNode[] {
   const from = new Map<SchedulerNode, SchedulerNode>();
   const open = [start];

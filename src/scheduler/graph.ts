@@ -1,12 +1,12 @@
 /**
- * The graph: documents and their addresses, who writes what, which node reads what, and the demand (liveness, §5) that follows
- * from it. The order that follows from it is in `heights.ts`.
+ * The graph: documents and their addresses, writers, reads, and the demand (liveness, §5) that follows from them. The
+ * order that follows is in `heights.ts`.
  *
- * Demand. A node is live while something demands it: itself (`rooted`), its creating pass (`provisional`), or a live reader of
- * one of its outputs. Granting is counting. Withdrawing is counting too, but a circle of nodes that read each other keeps its own
- * counts up; so while circles exist, a withdrawal that leaves a count above zero re-derives the region upstream of it.
+ * Demand: a node is live while it is demanded by itself (`rooted`), by its creating pass (`provisional`), or by a live
+ * reader of one of its outputs. Demand is a count. A circle of nodes that read each other keeps its own counts above
+ * zero, so while circles exist, a withdrawal that leaves a count above zero re-derives the region upstream.
  *
- * Nothing here recurses: a chain may be as long as memory allows.
+ * Nothing recurses: a chain may be as long as memory allows.
  */
 
 import type { DocumentRef } from "../store/document.ts";
@@ -26,19 +26,19 @@ const SPARE_EDGES_MAX = 1024;
 export class Graph {
   /** Counts changes; addresses are stamped with it. */
   tick = 1;
-  /** Counted work, for tests and `getStats`: edges made and dropped. */
+  /** Edges made and dropped, for tests and `getStats`. */
   indexWrites = 0;
   readonly heights: Heights;
   readonly #agenda: Agenda;
-  /** Nodes whose demand has just begun; worked off before `grant` returns. */
+  /** Nodes whose demand has just begun; processed before `grant` returns. */
   readonly #waking: SchedulerNode[] = [];
-  /** Dropped edges, by `next`, so that code which reads by turns this and that allocates nothing. */
+  /** Dropped edges for reuse, linked by `next`, so that code with alternating reads allocates none. */
   #spare: Edge | null = null;
   #spares = 0;
   /** Nodes that have just lost a demand. */
   readonly #suspects: SchedulerNode[] = [];
   #isSettling = false;
-  /** Documents that materializers may write into, and at how many declared places. */
+  /** Documents that materializers may write, and the number of declared places in each. */
   readonly #envelopes = new Map<DocumentIndex, number>();
 
   constructor(agenda: Agenda) {
@@ -46,12 +46,13 @@ export class Graph {
     this.heights = new Heights(agenda);
   }
 
-  // Documents and addresses --------------------------------------------------------------------------------------------
+  // Documents and addresses
+  // --------------------------------------------------------------------------------------------
 
-  /** The document's index, made when it is first needed. Loads nothing. */
+  /** The document's index, created when it is first needed. Loads no document. */
   index(replica: Replica, ref: DocumentRef): DocumentIndex {
     const document = replica.place(ref);
-    // The slot is the scheduler's own: nobody else puts anything there.
+    // Only the scheduler uses the attachment, so the cast is safe.
     const known = document.attachment as DocumentIndex | undefined;
     if (known !== undefined) return known;
     const index = new DocumentIndex(replica, document);
@@ -59,7 +60,8 @@ export class Graph {
     return index;
   }
 
-  // Reads ----------------------------------------------------------------------------------------------------------------
+  // Reads
+  // ----------------------------------------------------------------------------------------------------------------
 
   /** Adds a read after `tail` (null: at the front) to a node's list. */
   addRead(node: SchedulerNode, address: Address, shallow: boolean, tail: Edge | null): Edge {
@@ -88,7 +90,7 @@ export class Graph {
     this.#settleDemand();
   }
 
-  /** Drops the reads after `tail` that the node's run has not made again. Nobody refers to them any more: they serve as others. */
+  /** Drops the reads after `tail` that the node's run has not made again, and keeps their edges for reuse. */
   trimReads(node: SchedulerNode, tail: Edge | null): void {
     const first = tail === null ? node.reads : tail.next;
     this.dropReads(node, tail);
@@ -112,7 +114,7 @@ export class Graph {
     return edge;
   }
 
-  /** After a run that failed: drops those of the older reads that it has made again. */
+  /** After a failed run: drops those of the older reads that the run has made again. */
   dropRepeatedReads({ node, tail, id }: Run): void {
     let last = tail;
     for (let edge = tail === null ? node.reads : tail.next; edge !== null; edge = edge.next) {
@@ -135,7 +137,8 @@ export class Graph {
     if (edge.linked) this.#unlink(edge);
   }
 
-  // Demand ---------------------------------------------------------------------------------------------------------------
+  // Demand
+  // ---------------------------------------------------------------------------------------------------------------
 
   /** Gives a node a demand of its own. */
   root(node: SchedulerNode): void {
@@ -162,7 +165,7 @@ export class Graph {
     this.#settleDemand();
   }
 
-  /** A node came to write a document that may have live readers already. */
+  /** Adds a writer to a document that may have live readers already. */
   addWriter(node: SchedulerNode, index: DocumentIndex): void {
     index.writers = index.writers.length === 0 ? [node] : [...index.writers, node];
     index.lookedAt = 0;
@@ -183,7 +186,10 @@ export class Graph {
     for (const edge of linkedEdges(index.root)) if (edge.node !== node) node.demand--;
   }
 
-  /** A materializer came that may write there: it is no writer, since nobody is ordered or demanded by that alone. */
+  /**
+   * Adds a place of a materializer's envelope. That makes the node no writer: an envelope alone gives neither order nor
+   * demand.
+   */
   addEnvelope(place: Address): void {
     place.hold();
     this.#envelopes.set(place.home, (this.#envelopes.get(place.home) ?? 0) + 1);
@@ -268,8 +274,8 @@ export class Graph {
   }
 
   /**
-   * Drops what an invalid node has read after the first read that changed: it may never read it again. Kept, such reads show
-   * circles where there are none: links that turn around would run each other again and again.
+   * Drops the reads of an invalid node after the first one that changed, because the next run may not repeat them.
+   * Otherwise they would show circles where there are none, and reversed links would invalidate each other forever.
    */
   #dropDoubtful(node: SchedulerNode): void {
     let edge = node.reads;
@@ -277,7 +283,7 @@ export class Graph {
     if (edge !== null) this.dropReads(node, edge);
   }
 
-  /** Works off what has begun or ceased to be demanded; once, though it may be asked again on the way. */
+  /** Processes gained and lost demand. Calls during the processing return at once. */
   #settleDemand(): void {
     if (this.#isSettling || (this.#waking.length === 0 && this.#suspects.length === 0)) return;
     this.#isSettling = true;
@@ -286,7 +292,7 @@ export class Graph {
     this.#isSettling = false;
   }
 
-  /** Makes the waking nodes live: links their reads, verifies what they saw, and offers those that have to run. */
+  /** Makes the waking nodes live: links their reads, verifies them, and offers the nodes that must run. */
   #wakeAll(): void {
     for (let node = this.#waking.pop(); node !== undefined; node = this.#waking.pop()) {
       if (node.live || node.demand === 0) continue;
@@ -295,14 +301,14 @@ export class Graph {
       let last: Edge | null = null;
       for (let edge = node.reads; edge !== null; edge = edge.next) {
         const { address, shallow, seen } = edge;
-        // A dormant node is verified here and nowhere else: has anything it read moved since it last knew?
+        // The only place that verifies a dormant node: has one of its inputs changed since its last run?
         const hasMoved =
           (shallow ? address.shape : address.stamp) > seen || (isUnverified(node) && address.document.isKnown);
         if (hasMoved && node.status !== "never-ran") this.#invalid(node, address);
         const isDoubtful = isAgainstOrder(edge) || (!hasMoved && address.home.writers.length > 0);
         if (node.status === "invalid" && node.slot !== RUNNING && isDoubtful && !isUnverified(node)) {
-          // The node is about to read anew: a read that may not come again neither moves other nodes nor makes them run.
-          // Of a node that runs now the reads are in use: its run adds the next one behind its last.
+          // The node is about to read anew: a read that may not be repeated must neither move other nodes nor make them
+          // run. The reads of a running node stay, because its run adds reads behind the last one.
           this.dropReads(node, last);
           break;
         }
@@ -319,7 +325,7 @@ export class Graph {
     addCause(node, cause);
   }
 
-  /** Lets those of the suspects go dormant that nothing live demands any more, and what only they demanded. */
+  /** Makes suspects dormant that no live node demands, and then the nodes that only those demanded. */
   #sleepAll(): void {
     for (let node = this.#suspects.pop(); node !== undefined; node = this.#suspects.pop()) {
       if (!node.live) continue;
@@ -335,7 +341,7 @@ export class Graph {
     for (let edge = node.reads; edge !== null; edge = edge.next) if (edge.linked) this.#unlink(edge);
   }
 
-  /** Which of the nodes upstream of this one are demanded from outside of them; the others sleep. */
+  /** Makes those nodes of the region upstream dormant that are not demanded from outside of the region. */
   #rederive(start: SchedulerNode): void {
     const region = upstream(start);
     const inner = new Map<SchedulerNode, number>();
@@ -353,7 +359,7 @@ export class Graph {
   }
 }
 
-/** Whether somebody who writes what is read there stands too high for the reader. */
+/** Whether a writer of the place is not below its reader in the order. */
 function isAgainstOrder({ node, address }: Edge): boolean {
   for (const writer of address.home.writers) if (writer !== node && writer.height >= node.height) return true;
   return false;

@@ -1,6 +1,7 @@
 /**
- * One attempt to handle a send. Writes to other spaces are transactions of their own, committed and confirmed before the handling's (Scheduler v2,
- * decision 11). The demand for what the handler reads stays while the send waits at the head of its queue. SPEC: I4, I10, I11.
+ * One attempt to handle a send. Writes to other spaces are transactions of their own, confirmed before the commit of
+ * the handling (Scheduler v2, decision 11). The demand for the handler's inputs lasts while the send is at the head of
+ * its queue. SPEC: I4, I10, I11.
  */
 import { asyncContext } from "../host/async-context.ts";
 import type { Json } from "../message/json.ts";
@@ -11,14 +12,13 @@ import type { Commit } from "../store/transaction.ts";
 import { Attempt, type AttemptKind, type Demand } from "../work/attempt.ts";
 import type { Send } from "./send.ts";
 
-/** How a handler ended. */
 export type End =
   | { readonly threw: false; readonly value: unknown }
   | { readonly threw: true; readonly error: unknown };
 
 export class Handling extends Attempt {
   readonly send: Send;
-  /** Looks at what the handler is going to read; its writes are dropped. */
+  /** Finds out which inputs the handler will read; its writes are dropped. */
   readonly isPreflight: boolean;
 
   constructor(kind: AttemptKind, send: Send, isPreflight = false) {
@@ -29,12 +29,12 @@ export class Handling extends Attempt {
     this.holdsRest = true;
   }
 
-  /** Made when it is asked for: most handlers make no ids. */
+  /** Computed on demand: most handlers need no id. */
   override get id(): string {
     return this.send.id;
   }
 
-  /** Calls the handler, or its preflight, with what was sent. The pass has sealed the turn of plain code. */
+  /** Calls the handler, or its preflight, with the sent value. The pass has sealed the turn of plain code. */
   call(code: (value: Json, handling: Handling) => unknown): End {
     const { views } = this.kind;
     const outer = views.attempt;
@@ -53,29 +53,32 @@ export class Handling extends Attempt {
     return this.send.closure;
   }
 
-  /** It stays with the send. */
+  /** The demand belongs to the send. */
   protected override releaseDemand(): void {}
 
-  /** Whether its handler goes on after an await. */
+  /** Whether its handler continues after an await. */
   override get isAwaited(): boolean {
     return this.send.stream.queue.running === this.send;
   }
 
-  /** Nothing of it happens, and the send is as if it had not been tried. */
+  /** Undoes the attempt, as if the send had not been tried. */
   abandon(): void {
     this.abort("the attempt was abandoned");
     this.send.state = "queued";
     this.send.attempts--;
   }
 
-  /** Nothing of it happens; the outcome says whether its reads stand, or whether the send was handled before. */
+  /**
+   * Commits only the read set of a handler that threw. The outcome tells whether the reads validate, and whether the
+   * send was handled before.
+   */
   commitThrow(): Commit {
     const origin = this.originCondition;
     const absent = requireAbsent(receiptOf({ kind: "send", id: this.send.id }));
     return this.commitReads("the handler threw", ...(origin === undefined ? [absent] : [absent, origin]));
   }
 
-  /** Its commit has to come after that of its sender, as long as that is not confirmed. */
+  /** The commit must follow that of the sender until that one is confirmed. */
   get originCondition(): Precondition | undefined {
     const { origin } = this.send;
     return origin?.state === "applied" && origin.commit ? { kind: "originCommitted", ...origin.commit } : undefined;

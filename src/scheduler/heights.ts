@@ -1,10 +1,11 @@
 /**
- * Heights: a live reader stands higher than the writers of what it reads, so that the queue runs writers first (I9).
+ * Heights: a live reader has a greater height than the writers of its inputs, so that the queue runs writers first
+ * (I9).
  *
- * Putting a reader above a writer moves what reads the reader, and so on, each once and in the order of their old heights. If
- * that comes to the writer itself, the new read closes a circle: nothing moves, the read stays *unordered*, and budgets decide
- * there (§7.7). Every circle has such a read; its reader is remembered and tried again whenever it is about to run, so that order
- * returns when the circle is gone.
+ * Lifting a reader above a writer also lifts the reader's readers, each once, in the order of their old heights. If
+ * that reaches the writer, the new read closes a circle: no node is lifted, the read stays *unordered*, and the run
+ * budget limits the circle (§7.7). Each circle has such a read. Its reader is tried again whenever it is about to run,
+ * so that the order returns when the circle is gone.
  */
 import type { Agenda } from "./agenda.ts";
 import { readersOf, writersRead } from "./graph-walk.ts";
@@ -12,9 +13,12 @@ import type { SchedulerNode } from "./node.ts";
 
 export class Heights {
   readonly #agenda: Agenda;
-  /** Live nodes with a read that could not be ordered. While there are none there is no circle. */
+  /** Live nodes with a read that could not be ordered. Without them there is no circle. */
   readonly #unordered = new Set<SchedulerNode>();
-  /** Whether there may be circles: then counting alone does not tell who is live. Every run asks. */
+  /**
+   * A cached copy of `#unordered.size > 0`, because every run asks. With circles, a demand count above zero does not
+   * prove that a node is live.
+   */
   hasCircles = false;
 
   constructor(agenda: Agenda) {
@@ -25,14 +29,14 @@ export class Heights {
     return this.#unordered.has(node);
   }
 
-  /** Puts a reader above a writer. */
+  /** Lifts a reader above a writer. */
   order(reader: SchedulerNode, writer: SchedulerNode): void {
     if (this.#above(reader, writer)) return;
     this.#unordered.add(reader);
     this.hasCircles = true;
   }
 
-  /** Tries again to order a node above what it reads; true if it, or what it reads, has moved. */
+  /** Tries again to order a node above its inputs; true if a height changed. */
   retry(node: SchedulerNode): boolean {
     let isOrdered = true;
     let hasMoved = false;
@@ -45,17 +49,18 @@ export class Heights {
     return hasMoved;
   }
 
-  /** The node is dormant or gone: it reads nothing. */
+  /** Called when the node becomes dormant or is removed. */
   forget(node: SchedulerNode): void {
     this.#unordered.delete(node);
     this.hasCircles = this.#unordered.size > 0;
   }
 
-  /** False where that closes a circle; then nothing has moved. */
+  /** False, with no change of heights, if that closes a circle. */
   #above(reader: SchedulerNode, writer: SchedulerNode): boolean {
     if (reader.height > writer.height || reader === writer) return true;
     if (standsOnNobody(writer)) {
-      // It can go down, and nobody has to move: a chain registered readers first, or turned around, costs one step each.
+      // The writer moves down, so no reader is lifted: a chain that is registered readers first, or reversed, costs one
+      // step each.
       this.#move(writer, reader.height - 1);
       return true;
     }
@@ -71,13 +76,13 @@ export class Heights {
   }
 }
 
-/** Whether it reads nothing that another node writes. */
+/** Whether the node reads no other node's output. */
 function standsOnNobody(node: SchedulerNode): boolean {
   for (const _ of writersRead(node)) return false;
   return true;
 }
 
-/** The new heights that put the reader, and all above it, over the writer; undefined if the writer is among them. */
+/** The new heights for the reader and the nodes above it; undefined if the writer is one of these. */
 function liftsFor(reader: SchedulerNode, writer: SchedulerNode): Map<SchedulerNode, number> | undefined {
   const lifts = new Map([[reader, writer.height + 1]]);
   const open = new LowestFirst(reader);
@@ -85,7 +90,7 @@ function liftsFor(reader: SchedulerNode, writer: SchedulerNode): Map<SchedulerNo
     const least = (lifts.get(node) as number) + 1;
     for (const above of readersOf(node)) {
       if (above === writer) return undefined;
-      // A read that is unordered already belongs to another circle and is not followed around it.
+      // An unordered read belongs to another circle and is not followed.
       if (above.height <= node.height) continue;
       const lifted = lifts.get(above);
       if ((lifted ?? above.height) >= least) continue;
@@ -96,7 +101,7 @@ function liftsFor(reader: SchedulerNode, writer: SchedulerNode): Map<SchedulerNo
   return lifts;
 }
 
-/** Nodes by the height they have, which does not change meanwhile: a binary heap. */
+/** A binary heap of nodes by their present height, which does not change meanwhile. */
 class LowestFirst {
   readonly #heap: SchedulerNode[];
 

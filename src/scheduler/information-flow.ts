@@ -1,13 +1,13 @@
 /**
- * Who may know what (Scheduler v2 §10): the labels of runs, from what they read and what triggered them; of what they write; and
- * clearance. SPEC: I8, F1-F6, F8; why the two kinds of nodes have two rules is in decision 0010.
+ * Information flow (Scheduler v2 §10): the labels of runs, from their reads and triggers; the labels of their writes;
+ * clearance. SPEC: I8, F1-F6, F8. Decision 0010 explains why the two kinds of nodes have different rules.
  *
  * ```
- *   computation: its output carries the join over the reads of its last run      (by contract it is a function of them)
- *   process:     an effect or materializer; carries the join over all it ever read and was triggered by, and never less
+ *   computation: its output has the join over the reads of its last run      (it is a function of them)
+ *   process:     an effect or materializer; has the join over all its reads and triggers so far, and never less
  * ```
- * Reads come here only for documents that are labelled. Not here: who is woken by a change of labels (`invalidation.ts`), how
- * labels are stored and travel (`store/document-labels.ts`).
+ * Reads come here only for documents with labels. Not here: the nodes that a change of labels invalidates
+ * (`invalidation.ts`), and the storage of labels (`store/document-labels.ts`).
  */
 import type { LabelWrite } from "../store/commit.ts";
 import { isWithin, join, type Label, type PlaceLabel, PUBLIC } from "../store/label.ts";
@@ -27,11 +27,11 @@ export class InformationFlow {
     this.#invalidation = invalidation;
   }
 
-  /** A run starts with what its node carries; that of a process also with what has triggered it. */
+  /** A run starts with its node's label; the run of a process also gets the labels of its triggers. */
   triggered(run: Run): void {
     const { lastReason } = run.node;
     if (lastReason === null) return;
-    // This is on the way of every effect: a single cause needs no list, and an iterator took 15 ns.
+    // Every effect comes here: a single cause needs no list, and an iterator took 15 ns.
     if (!isList(lastReason)) return this.#triggeredBy(run, lastReason);
     for (let i = 0; i < lastReason.length; i++) this.#triggeredBy(run, lastReason[i] as Address);
   }
@@ -40,13 +40,13 @@ export class InformationFlow {
     if (cause.document.labels !== undefined) this.#join(run, labelSeen(cause, false));
   }
 
-  /** A read of a labelled document by a run; throws instead of giving what is above its clearance. */
+  /** A run's read of a labelled document; throws if the label is above the node's clearance. */
   read(run: Run, address: Address, shallow: boolean): void {
     const label = labelSeen(address, shallow);
     if (label.length === 0) return;
     const { node } = run;
     if (node.clearance === undefined || isWithin(label, node.clearance)) return this.#join(run, label);
-    // What a computed value is labelled with depends on what it was made of: being refused may tell anything up to the clearance.
+    // The label of a computed value depends on its inputs, so even the refusal may reveal data up to the clearance.
     if (address.document.derived) this.#join(run, node.clearance);
     throw refusal(node.id, address);
   }
@@ -56,7 +56,10 @@ export class InformationFlow {
     if (isProcess(run.node)) run.node.label = run.label;
   }
 
-  /** Throws unless whoever may read at these places may know what the run knows. What a materializer has declared is raised instead. */
+  /**
+   * Throws unless every reader of the places is cleared for the run's label. The envelope of a materializer is raised
+   * instead.
+   */
   requireWritable(run: Run, addresses: Iterable<Address>): void {
     if (run.label.length === 0) return;
     for (const address of addresses) {
@@ -64,7 +67,7 @@ export class InformationFlow {
     }
   }
 
-  /** What has to be labelled with a materializer's run: all that it may write, so that it does not show whether it has. */
+  /** The labels for a materializer's whole envelope, so that the label does not reveal whether it has written. */
   raises({ node, label }: Run): LabelWrite[] {
     if (label.length === 0) return [];
     return (node.envelope ?? []).flatMap((place) => {
@@ -75,7 +78,7 @@ export class InformationFlow {
     });
   }
 
-  /** Labels a document that a node derives, whole; whoever reads it is told. */
+  /** Labels a document that a node derives, and invalidates its readers. */
   derive(node: SchedulerNode, root: Address, label: Label): void {
     const { document } = root;
     if (label.length === 0 && document.labels === undefined) return;
@@ -83,7 +86,7 @@ export class InformationFlow {
     if (change !== undefined) this.#invalidation.relabelled(root.home, change.before, change.after, node);
   }
 
-  /** Labels a place with what the program says, here and now. */
+  /** Labels a place on behalf of the application, without a commit. */
   declare({ home, document, path }: Address, label: Label): void {
     this.#relabelled(
       home,

@@ -1,7 +1,7 @@
 /**
- * What can be seen of the scheduler: errors, counts, snapshots, what runs leave in the trace (`trace.ts`), and the two questions people ask: why did this run, and
- * why did this not run. Observes and never takes part: no decision of the scheduler depends on it (P10). The one exception
- * is the idempotency check, which runs computations a second time and is off unless a test turns it on.
+ * The scheduler as people and tests see it: errors, counts, snapshots, trace entries (`trace.ts`), and the answers to
+ * two questions: why did a node run, and why did it not run. No decision of the scheduler depends on this component
+ * (P10). The one exception is the idempotency check, which runs computations twice, and which only tests turn on.
  */
 
 import { guarded } from "../host/hook.ts";
@@ -24,12 +24,12 @@ import type { Trace, TraceEntry, TraceLog } from "./trace.ts";
 export type WhyStep =
   | { readonly kind: "ran"; readonly node: string; readonly because: readonly string[] }
   | { readonly kind: "first-run"; readonly node: string }
-  /** No node has changed it, or so long ago that nobody knows: somebody's commit has. */
+  /** A commit outside of the nodes changed it, or the author is not recorded any more. */
   | { readonly kind: "written"; readonly address: string };
 
 export type WhyNot =
   | { readonly kind: "unknown" }
-  /** In the middle of a run, mostly an asynchronous one. */
+  /** In the middle of a run, usually an asynchronous one. */
   | { readonly kind: "running"; readonly message: string; readonly because: readonly string[] }
   | { readonly kind: "clean"; readonly message: string }
   | { readonly kind: "dormant"; readonly message: string; readonly because: readonly string[] }
@@ -56,12 +56,12 @@ export interface ActionStats {
   readonly runs: number;
   readonly debounceMs: number;
   readonly throttleMs: number;
-  /** How long its gate stays closed; 0 when it may run now. */
+  /** How long its gate stays closed; 0 if it may run now. */
   readonly eligibleInMs: number;
 }
 
 export interface Misbehaving {
-  /** Nodes whose last run, or the commit of its writes, failed. */
+  /** Nodes whose last run failed, or the commit of its writes. */
   readonly failed: readonly { readonly id: string; readonly error: string }[];
   readonly notIdempotent: readonly string[];
   readonly outsideWrites: number;
@@ -70,7 +70,7 @@ export interface Misbehaving {
 export type ErrorListener = (error: unknown, node: { readonly id: string } | undefined) => void;
 
 export class Introspection {
-  /** Whether every computation is run twice to see that it writes the same (§4.2). */
+  /** Whether every computation runs twice, to check that both runs write the same (§4.2). */
   checksIdempotency = false;
   runs = 0;
   failures = 0;
@@ -94,7 +94,8 @@ export class Introspection {
     this.#authors = parts.authors;
   }
 
-  // What happens -----------------------------------------------------------------------------------------------------
+  // Records
+  // ------------------------------------------------------------------------------------------------------------
 
   ran(run: Run): void {
     this.runs++;
@@ -108,19 +109,19 @@ export class Introspection {
     this.report(error, run.node);
   }
 
-  /** A computation wrote where it has not declared to (§4.3): nothing orders its readers after it. */
+  /** A computation wrote outside of its declared outputs (§4.3): its readers are not ordered after it. */
   wroteOutside(node: SchedulerNode, address: Address): void {
     this.outsideWrites++;
     this.#note(node, "outside-write", NOTHING, String(address));
   }
 
-  /** Sent by a node, by the handler of an event, or by plain code. */
+  /** Sent by a node, by a handler, or by plain code. */
   sent(stream: StreamRecord, sent: Sent, by: string | undefined): void {
     const { send } = this.#trace;
     if (send.on) send.note({ node: stream, kind: "sent", because: by === undefined ? NOTHING : [by], detail: sent.id });
   }
 
-  /** A send comes to its end, whenever it was sent. */
+  /** A send has its outcome. */
   over(send: Send, kind: SendOutcome["kind"]): void {
     const { handled } = this.#trace;
     if (!handled.on || send.state === "over") return;
@@ -129,27 +130,27 @@ export class Introspection {
 
   nonSettling(node: SchedulerNode, circle: readonly SchedulerNode[], delayMs: number): void {
     const path = [...circle, circle[0] as SchedulerNode].map(({ id }) => id).join(" -> ");
-    const detail = circle.length > 1 ? `circle ${path}` : `${node.id} keeps changing what it reads`;
+    const detail = circle.length > 1 ? `circle ${path}` : `${node.id} keeps changing its own inputs`;
     this.#note(node, "non-settling", node.causes, detail);
     this.say(`not settling: ${detail}; next try in ${delayMs} ms`);
   }
 
   lostWrite(space: string, message: string): void {
-    const error = new Error(`a write to space "${space}" was taken back: ${message}`);
+    const error = new Error(`a write to space "${space}" was rolled back: ${message}`);
     this.report(error, undefined);
   }
 
-  /** Derived values that the store does not take: after a restart they are computed again. */
+  /** The store refused derived values: after a restart they are computed again. */
   lostDerived(space: string, message: string): void {
     this.report(new Error(`derived values of space "${space}" cannot be kept: ${message}`), undefined);
   }
 
-  /** Compares a second run's writes with the first's. */
+  /** Compares the writes of a second run with those of the first. */
   compare(node: SchedulerNode, result: Json | undefined, sideWrites: boolean): void {
     const same = equal(result, node.output?.value) && !sideWrites;
     if (same || this.#notIdempotent.has(node)) return;
     this.#notIdempotent.add(node);
-    const detail = `${node.id} wrote something else when it ran again on the same inputs`;
+    const detail = `${node.id} wrote other values when it ran again on the same inputs`;
     this.#note(node, "not-idempotent", NOTHING, detail);
     this.report(
       new Error(`${detail}; a computation may run any number of times, so it must not count, draw or append`),
@@ -177,16 +178,16 @@ export class Introspection {
     return () => this.#consoleListeners.delete(own);
   }
 
-  /** Nobody else knows of it: where nobody listens either, the host is told. */
+  /** Tells the listeners; without any, the host, so that the error is not lost. */
   report(error: unknown, node: SchedulerNode | undefined): void {
     const isHeard = this.#errorListeners.size > 0 || this.#consoleListeners.size > 0;
     if (!isHeard && !isRefusal(error)) {
-      this.#host.report(error, node ? `${node.id} failed` : "nobody listens for errors");
+      this.#host.report(error, node ? `${node.id} failed` : "an error without a listener");
     }
     this.mention(error, node);
   }
 
-  /** Whoever asked for it is answered, and listeners may care. */
+  /** Tells the listeners of an error that its caller also gets. */
   mention(error: unknown, node?: SchedulerNode): void {
     for (const listener of this.#errorListeners) listener(error, node);
     this.say(`${node ? `${node.id}: ` : ""}${thrownText(error)}`);
@@ -196,9 +197,10 @@ export class Introspection {
     for (const listener of this.#consoleListeners) listener(line);
   }
 
-  // Questions ----------------------------------------------------------------------------------------------------------
+  // Questions
+  // ----------------------------------------------------------------------------------------------------------
 
-  /** Why a node ran last: what had changed, who changed that, and so on to what came from outside. */
+  /** Why a node ran last: the causes, their authors, and so on back to changes from outside. */
   why(id: string): readonly WhyStep[] {
     const steps: WhyStep[] = [];
     const seen = new Set<SchedulerNode>();
@@ -222,7 +224,7 @@ export class Introspection {
     return steps;
   }
 
-  /** Who made the last change that a reader has seen there. */
+  /** The node that made the last change that a reader saw at the place. */
   #authorOf(reader: SchedulerNode, cause: Address): SchedulerNode | undefined {
     if (cause.home.computation !== undefined) return cause.home.computation;
     const reads = readsOf(reader).filter(({ address }) => address === cause);
@@ -236,7 +238,7 @@ export class Introspection {
     const node = this.#registry.find(id);
     if (!node) return { kind: "unknown" };
     if (node.slot === RUNNING) {
-      // By its own causes it has run already; what came since makes it run again.
+      // The causes of the present run are taken already; newer causes make it run again.
       const because = node.causes.map(String);
       const again = because.length === 0 ? "" : ` It runs again because of ${because.join(", ")}.`;
       return { kind: "running", message: `runs now: its run has not ended.${again}`, because };
@@ -249,10 +251,10 @@ export class Introspection {
           : moved.length > 0
             ? `is invalid because of ${moved.join(", ")}`
             : "is up to date";
-      return { kind: "dormant", message: `did not run: nobody observes it. It ${state}.`, because: moved };
+      return { kind: "dormant", message: `did not run: it is not observed. It ${state}.`, because: moved };
     }
     if (node.status === "clean")
-      return { kind: "clean", message: "did not run: nothing it read has changed since its last run." };
+      return { kind: "clean", message: "did not run: its inputs have not changed since its last run." };
     if (node.gate?.held) {
       const forMs = this.#gates.remaining(node);
       const because = node.causes.map(String);
@@ -313,11 +315,11 @@ function readsOf(node: SchedulerNode): Edge[] {
 
 function writesOf(node: SchedulerNode): (Address | string)[] {
   const { output, outputIn, outputs, envelope = NOTHING } = node;
-  // One that nobody has looked at has an output all the same: the document of its name.
+  // An output that is not created yet is the document with the node's name.
   return output === undefined && outputIn !== undefined ? [node.id, ...envelope] : [...outputs, ...envelope];
 }
 
-/** What a dormant node would find changed if demand came now. */
+/** The inputs of a dormant node that changed since its last run. */
 function movedReads(node: SchedulerNode): string[] {
   const moved = node.causes.map(String);
   if (node.status === "never-ran" || node.live) return moved;

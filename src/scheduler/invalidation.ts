@@ -1,15 +1,15 @@
 /**
- * The change channel (Scheduler v2 §6): every change of a document, whoever made it, passes through `changed`, which stamps the
- * addresses it touches and marks their live readers invalid. Nothing transitive happens here: what a reader's run changes
- * comes through the same channel.
+ * The change channel (Scheduler v2 §6): every change of a document passes through `changed`, which stamps the addresses
+ * that it touches and invalidates their live readers. It does not propagate further: the changes of a reader's run come
+ * through the same channel.
  *
- * What a change at path P means for an address:
- * - at P: a deep reader always; a shallow one if kind, key set, length, link or scalar differ;
- * - above P: deep readers always; the shallow ones of P's parent if a key came or went;
- * - below P: as at P, with the values on either side at that place; equal subtrees are not entered.
+ * Effect of a change at path P:
+ * - at P: all deep readers; the shallow ones if kind, key set, length, link or scalar differ;
+ * - above P: all deep readers; the shallow readers of P's parent if a key was added or removed;
+ * - below P: as at P, with the values before and after at that place; equal subtrees are skipped.
  *
- * Equality is structural. A value that is reached on neither side is undefined on both and has not changed: the reader would see
- * the same (0006 says where this differs from the design, and why).
+ * Equality is structural. A value that is absent before and after is undefined in both and has not changed, because its
+ * reader sees the same (decision 0006 gives the difference from the design, and the reason).
  */
 import { equal } from "../message/equality.ts";
 import { isJsonObject, type Json } from "../message/json.ts";
@@ -30,7 +30,7 @@ import type { Edge, SchedulerNode } from "./node.ts";
 import { hasForeignOutput, isUnverified } from "./node-record.ts";
 import type { Trace, TraceLog } from "./trace.ts";
 
-/** A place below a change, with its values on either side. */
+/** A place below a change, with its values before and after. */
 interface Comparison {
   readonly address: Address;
   readonly before: Json | undefined;
@@ -38,14 +38,14 @@ interface Comparison {
   readonly isBelowLink: boolean;
 }
 
-/** Hears that commits of a replica have fallen, before those who made them do. */
+/** Hears of rolled-back commits of a replica before their callers do. */
 export interface FallListener {
   fell(replica: Replica): void;
 }
 
 export class Invalidation {
   #falls: FallListener | undefined;
-  /** Counted work: readers looked at. */
+  /** Counted work: readers visited. */
   visited = 0;
   readonly #graph: Graph;
   readonly #agenda: Agenda;
@@ -67,7 +67,7 @@ export class Invalidation {
     this.#falls = listener;
   }
 
-  /** Listens to a replica; asking twice is fine. */
+  /** Listens to a replica; a second call has no effect. */
   attach(replica: Replica): void {
     if (this.#listeners.has(replica)) return;
     const listener: NotificationListener = (notification) => this.#notified(replica, notification);
@@ -75,14 +75,13 @@ export class Invalidation {
     this.#detach.set(replica, replica.subscribe(listener));
   }
 
-  /** Listens no longer. */
   detach(replica: Replica): void {
     this.#detach.get(replica)?.();
     this.#detach.delete(replica);
     this.#listeners.delete(replica);
   }
 
-  /** The listener of a replica, for whoever has told the changes directly already. */
+  /** The listener of a replica, for a caller that has already reported the changes. */
   listener(replica: Replica): NotificationListener {
     this.attach(replica);
     return this.#listeners.get(replica) as NotificationListener;
@@ -95,7 +94,7 @@ export class Invalidation {
   #notified(replica: Replica, notification: Notification): void {
     if (notification.kind === "revert") this.#falls?.fell(replica);
     if (this.#commitTrace.on) this.#noteCommit(replica, notification);
-    // Labels first: what a change is labelled with now decides whom it may wake.
+    // Labels first, because the label of a change decides which nodes it may wake.
     for (const { before, after, ...ref } of notification.labels ?? NONE) {
       const index = replica.find(ref)?.attachment as DocumentIndex | undefined;
       if (index !== undefined) this.relabelled(index, before, after);
@@ -107,20 +106,20 @@ export class Invalidation {
     for (const { scope, id, path, before, after } of notification.changes) {
       const index = replica.find({ scope, id })?.attachment as DocumentIndex | undefined;
       if (index === undefined) continue;
-      // A document that a resumed node has taken over may still show its value of before.
+      // A document that a resumed node took over may still have its earlier value.
       if (notification.kind === "pull" && before !== undefined) this.arrived(index);
       this.#changedAlong(index, path, before, after, notification.source, notification.changeGroup);
     }
   }
 
-  /** Commits of turns and nodes do not pass here; `turns.ts` notes them. */
+  /** Commits of turns and nodes do not come here; `turns.ts` notes them. */
   #noteCommit({ space }: Replica, { kind, commit }: Notification): void {
     if (commit === undefined) return;
     const because = [`${commit.session} ${commit.localSequence}`];
     this.#commitTrace.note({ node: space, kind: "committed", because, detail: kind });
   }
 
-  /** A change at a path that may be known only part of the way: whoever reads above it is told. */
+  /** A change at a path of which only a part may be indexed: readers above it are invalidated. */
   #changedAlong(
     index: DocumentIndex,
     path: readonly string[],
@@ -166,8 +165,9 @@ export class Invalidation {
   }
 
   /**
-   * A document finished loading. Every node that waits for it, or was resumed and read it, hears of it, also if it does not exist;
-   * a dormant one is compared when it wakes. A resumed node whose output another process has replaced must run.
+   * A document finished loading. Re-checks each live node that waits for it, or was resumed and read it, even if the
+   * document does not exist. A dormant node is compared when it wakes. A resumed node whose output another process
+   * replaced must run.
    */
   arrived(index: DocumentIndex, group?: string): void {
     for (const writer of index.writers) if (writer.live && hasForeignOutput(writer)) this.#invalid(writer, index.root);
@@ -214,7 +214,7 @@ export class Invalidation {
   ): void {
     const open: Comparison[] = [{ address: top, before, after, isBelowLink: false }];
     for (let at = open.pop(); at !== undefined; at = open.pop()) {
-      // Below a link lies what it leads to: a reader there has to look again, though nothing is written here.
+      // Below a link lies the target of the link: its reader must look again, although no value was written here.
       const isBelowLink = at.isBelowLink || isLink(at.before) || isLink(at.after);
       for (const child of (at.address.children as Map<string, Address>).values()) {
         const old = stepInto(at.before, child.step);
@@ -228,8 +228,8 @@ export class Invalidation {
   }
 
   /**
-   * A document is labelled otherwise. Whoever reads a place of which the label is another is invalid; a node with a clearance only if
-   * the place came into its sight or went out of it, since all else is none of its business.
+   * The labels of a document changed. Invalidates each reader of a place whose label differs. A node with a clearance
+   * is invalidated only if the place came into its sight or left it.
    */
   relabelled(
     index: DocumentIndex,
@@ -240,7 +240,7 @@ export class Invalidation {
     const tick = ++this.#graph.tick;
     const open: Address[] = [index.root];
     for (let address = open.pop(); address !== undefined; address = open.pop()) {
-      // Dormant readers of the document look again, whichever place it was.
+      // The stamps make every dormant reader of the document look again.
       address.stamp = tick;
       address.shape = tick;
       for (let edge = address.readers; edge !== null; edge = edge.newer) {
@@ -276,11 +276,11 @@ export class Invalidation {
 
 function isNotTold({ node, address, shallow }: Edge, group: string | undefined): boolean {
   if (node.changeGroup !== undefined && node.changeGroup === group) return true;
-  // A change that it may not know of must not show in its being woken.
+  // A node must not wake because of a change above its clearance, since waking would reveal the change.
   return node.clearance !== undefined && !isWithin(labelSeen(address, shallow), node.clearance);
 }
 
-/** Whether a reader with this clearance, or with every one, notices that a place is labelled otherwise. */
+/** Whether a reader with this clearance (undefined: with every one) notices the change of a label. */
 function differs(before: Label, after: Label, clearance: Label | undefined): boolean {
   if (clearance !== undefined) return isWithin(before, clearance) !== isWithin(after, clearance);
   return !isWithin(before, after) || !isWithin(after, before);
@@ -294,7 +294,10 @@ function stepInto(value: Json | undefined, step: string): Json | undefined {
   return typeof value === "object" && value !== null ? childOf(value, step) : undefined;
 }
 
-/** Whether a shallow read tells the two apart: links as a whole, containers by kind, length and keys, the rest by value. */
+/**
+ * Whether a shallow read tells the two values apart: links by their target, containers by kind, length and keys,
+ * scalars by value.
+ */
 export function differsShallow(before: Json | undefined, after: Json | undefined): boolean {
   if (typeof before !== "object" || typeof after !== "object") return before !== after;
   return before !== after && differsInShape(before, after);

@@ -1,6 +1,6 @@
 /**
- * How nodes come and go (Scheduler v2 §4.4): registering enters them into every component that has to know them and reads no data;
- * removing takes them out again, with what their runs have created.
+ * Registers and removes nodes (Scheduler v2 §4.4). Registering enters a node into the components that need it, and
+ * reads no data. Removing a node also removes the nodes that its runs created.
  */
 import type { Agenda } from "./agenda.ts";
 import { restoreCauses } from "./causes.ts";
@@ -30,7 +30,7 @@ export class Lifecycle {
   readonly #provisional: ProvisionalDemand;
   readonly #settle: Settle;
   readonly #reads: RunReads;
-  /** How far the reads of the last run that made something were looked at. */
+  /** How far the reads of the last creating run were examined; a cache of `#newestKnown`. */
   readonly #look: { run: number; tail: Edge | null; stamp: number } = { run: 0, tail: null, stamp: 0 };
 
   constructor(parts: {
@@ -58,7 +58,7 @@ export class Lifecycle {
   }
 
   register(spec: NodeSpec): SchedulerNode {
-    // Before anything is there that would have to be taken back.
+    // Checked first, so that a throw leaves no registration behind.
     if (spec.debounceMs !== undefined) requireDuration(spec.debounceMs, "a debounce");
     if (spec.throttleMs !== undefined) requireDuration(spec.throttleMs, "a throttle");
     const run = this.#runner.current;
@@ -66,7 +66,7 @@ export class Lifecycle {
     const parent = spec.parent ?? creator;
     const node = this.#registry.create(parent === undefined ? spec : { ...spec, parent });
     if (parent !== undefined) node.height = Math.max(node.height, parent.height + 1);
-    // That it is there, and what it has caught in its function, is what the run knows.
+    // The existence of the node, and the values that its function captured, have the label of the run.
     if (run !== null) {
       node.label = run.label;
       node.madeBy(run.id, run.node.status === "clean" ? this.#graph.tick : UNKNOWN);
@@ -84,8 +84,9 @@ export class Lifecycle {
   }
 
   /**
-   * The run of its creator makes a computation again: the function that has caught what this run knows is the one that counts. What came of the
-   * last one counts as long as nothing has changed that the run has read so far: then the function has caught the same. In one run the first one counts.
+   * The run of its creator makes a computation again, with a new function. The result of the old function stays valid
+   * as long as no value changed that the run has read so far: then both functions captured the same. Within one run,
+   * the first function counts.
    */
   remake(node: SchedulerNode, compute: NodeSpec["run"], persisted: Persisted | undefined): void {
     const run = this.#runner.current;
@@ -95,7 +96,7 @@ export class Lifecycle {
     const isOtherCode = node.record !== undefined && this.#persistence.remade(node, node.record, persisted);
     const newest = isSame ? before : this.#newestKnown(run);
     const isOutdated = isOtherCode || newest === UNKNOWN || before < newest;
-    // Later than all that the other function had caught, also for what the node makes in turn.
+    // Newer than all that the old function captured, so that nodes which this node creates are outdated too.
     if (isOutdated && newest !== UNKNOWN) node.madeBy(run.id, ++this.#graph.tick);
     else node.madeBy(run.id, isOutdated ? UNKNOWN : before);
     if (isSame) return;
@@ -104,7 +105,7 @@ export class Lifecycle {
     if (isOutdated) this.#outdated(node, run);
   }
 
-  /** What it came to is of another function. */
+  /** The present result came from the old function. */
   #outdated(node: SchedulerNode, run: Run): void {
     if (node.record !== undefined && this.#persistence.isKept(node, node.record)) return;
     if (node.status === "never-ran") return;
@@ -116,7 +117,10 @@ export class Lifecycle {
     if (node.height < run.node.height) this.#reads.finishRemade(run);
   }
 
-  /** The newest stamp of what the run knows so far: its own function, and what it has read. Unknown where something of that has changed since. */
+  /**
+   * The newest stamp among the captures of the run's own function and its reads. `UNKNOWN` if one of these has changed
+   * since.
+   */
   #newestKnown({ id, node, tail }: Run): number {
     const look = this.#look;
     if (look.run !== id) {
@@ -132,7 +136,7 @@ export class Lifecycle {
     return node.status === "clean" && node.caughtAt !== UNKNOWN ? look.stamp : UNKNOWN;
   }
 
-  /** Removes a node, and what its runs have created. */
+  /** Removes a node, and the nodes that its runs created. */
   remove(node: SchedulerNode): void {
     const open = [node];
     for (let next = open.pop(); next !== undefined; next = open.pop()) {
@@ -154,7 +158,7 @@ export class Lifecycle {
     this.#persistence.removed(node);
   }
 
-  /** Removes a node that will not come back: nothing of it is kept. */
+  /** Removes a node for good, with its stored row and output. */
   discard(node: SchedulerNode): void {
     if (!node.registered) return;
     this.remove(node);

@@ -1,8 +1,8 @@
 /**
- * Net changes of one document that a unit has written at several depths (I3). Each record knows the value at its own place before
- * its first write, and that value may contain earlier writes of the same unit. Told one by one, such records would show readers
- * values that they never could see. Here the document is put back step by step to the state that readers know, and compared with
- * the present one.
+ * Net changes of a document that a unit wrote at several depths (I3). Each record has the value at its place before its
+ * first write, and that value may contain earlier writes of the same unit. Reported one by one, such records would show
+ * values that readers never saw. This module undoes the records on a copy, back to the state that readers know, and
+ * compares the two states.
  */
 import type { Json } from "../message/json.ts";
 import { getAt } from "../message/path.ts";
@@ -10,10 +10,10 @@ import { applyOperation, type Container, copyOnce } from "../store/patch.ts";
 import type { PathOperation } from "../store/path-operation.ts";
 import type { Address } from "./address.ts";
 
-/** A place that was written since readers were told of it. */
+/** A place written since the last report to readers. */
 export interface Untold {
   readonly address: Address;
-  /** The value before the first write there since then. */
+  /** The value before the first write since then. */
   readonly told: Json | undefined;
 }
 
@@ -22,7 +22,7 @@ export interface NetChange {
   readonly before: Json | undefined;
 }
 
-/** The changes of one document since readers were told, outermost places only. `untold` is in the order of the writes. */
+/** The changes of one document since the last report, outermost places only. `untold` is in the order of the writes. */
 export function netChanges(untold: readonly Untold[]): NetChange[] {
   const places = new Set<Address>();
   // A record below an earlier one adds no place: the earlier one knows the state before both.
@@ -49,7 +49,7 @@ function hasAbove({ parent }: Address, places: ReadonlySet<Address>): boolean {
   return false;
 }
 
-/** Puts the value back that lay there; undefined where that is none and none is there now. */
+/** Restores the earlier value; undefined if the place is absent before and after. */
 function inverse(address: Address, told: Json | undefined, known: Json | undefined): PathOperation | undefined {
   const { path, parent, step } = address;
   if (told !== undefined) return { op: "set", path, value: told };
@@ -64,8 +64,8 @@ function inverse(address: Address, told: Json | undefined, known: Json | undefin
 }
 
 /**
- * The records of nested documents at or below a place that a later record puts whole. Their operations are not sent: a value put
- * above both is written in place, so it may no longer have the container that an earlier operation goes into.
+ * The records of nested documents at or below a place that a later record sets as a whole. Their operations are not
+ * sent: the set is written in place, so the container of an earlier operation may not exist in the store.
  */
 export function supersededBy<R extends { readonly address: Address; readonly operation: PathOperation }>(
   records: readonly R[],

@@ -1,26 +1,25 @@
 /**
- * What persistence knows of one node; nodes that are not persisted have none. SPEC: I7.
+ * The persistence state of one node; nodes that are not persisted have none. SPEC: I7.
  *
  * ```
  *   fresh                 ──────────────────────────────────────> here
  *   resumed: asked ──a row that fits──> restored ──verified or ran──> here
  *              └────no such row───────> missed ──about to run──────> here
  * ```
- * In `here` the node has run, or has been compared, in this process, and the scheduler's own stamps say all about it. Before that, what
- * it read is known by the row alone, and its output may lie in the store alone.
+ * In `here` the node has run or was compared in this process, and the scheduler's stamps are complete. Before that, its
+ * reads are known only from the row, and its output may be only in the store.
  */
 import type { Json } from "../message/json.ts";
 import type { Observation } from "./basis-row.ts";
 import type { FoldedReads } from "./folded-reads.ts";
 import type { SchedulerNode } from "./node.ts";
 
-/** How a node is persisted. */
 export interface Persisted {
-  /** Another one than that of the row makes the row worthless: the code has changed. */
+  /** Differs from that of the row if the code has changed, which makes the row useless. */
   readonly fingerprint: string;
 }
 
-/** Gate settings as they are persisted: only what differs from the registration. */
+/** Gate settings as they are persisted: only differences from the registration. */
 export interface GateSettings {
   readonly debounceMs?: number;
   readonly throttleMs?: number;
@@ -28,28 +27,31 @@ export interface GateSettings {
 }
 
 export class NodeRecord {
-  /** Another one once its creator has made the node again from other code. */
+  /** Changes if its creator makes the node again from other code. */
   fingerprint: string;
-  /** What the registration said of the gates. */
+  /** The gate settings of the registration. */
   readonly declared: Required<GateSettings>;
   phase: "asked" | "restored" | "missed" | "here" = "here";
-  /** What the row says; while restored. */
+  /** The contents of the row; while restored. */
   observation: Observation | undefined;
-  /** Present while what it read stands in the row alone and not in the graph. */
+  /** Set while the reads are only in the row and not in the graph. */
   folded: FoldedReads | undefined;
-  /** The output here is not, as far as anybody knows, what is stored with a row that fits it. */
+  /** The present output may not be stored with a matching row. */
   unwritten = false;
-  /** The output as it is stored; undefined while nobody knows. */
+  /** The stored output; undefined if unknown. */
   stored: { readonly value: Json | undefined } | undefined;
-  /** The store may hold a row of it, of this life or an earlier one. */
+  /** The store may hold a row of the node, of this process or an earlier one. */
   mayHaveRow = true;
-  /** Its runs make nodes: after a restart it has to run once to make them again. */
+  /** Its runs create nodes: after a restart it must run once to create them again. */
   creates = false;
-  /** Restored and not run since: what its run creates is restored too. */
+  /** Restored and not run since: nodes that its run creates are resumed too. */
   restoring = false;
-  /** Its runs write besides the output, in commits of their own. */
+  /** Its runs write side-writes, in commits of their own. */
   writes = false;
-  /** Those it was resumed together with, in order of registration, and its place among them: what is read next is likely the next. */
+  /**
+   * The nodes that were resumed together, in order of registration, and its index among them: a reader often reads them
+   * in that order.
+   */
   neighbours: readonly SchedulerNode[] = [];
   place = 0;
 
@@ -59,14 +61,14 @@ export class NodeRecord {
   }
 }
 
-/** A node that has neither run nor been compared since it was resumed: its output may lie in the store alone. */
+/** A node that has neither run nor been compared since it was resumed: its output may be only in the store. */
 export function isResumed({ record }: SchedulerNode): boolean {
   return record !== undefined && record.phase !== "here";
 }
 
 /**
- * Whether the loaded output of a resumed node is not the one that its row describes: another process has stored its own
- * since, or before the row was looked up. Then the reads of the row prove nothing about it.
+ * Whether the loaded output of a resumed node differs from the one that its row describes, because another process
+ * stored its own before or after the look-up. Then the reads of the row prove no fact about it.
  */
 export function hasForeignOutput({ output, record }: SchedulerNode): boolean {
   const row = record?.observation;
@@ -75,7 +77,7 @@ export function hasForeignOutput({ output, record }: SchedulerNode): boolean {
   return row.output === undefined || changedAt > row.output || loadedAt < row.output;
 }
 
-/** A resumed node whose reads are still needed, to tell whether it has to run at all. */
+/** A resumed node whose reads are still needed to decide whether it must run. */
 export function isUnverified({ record }: SchedulerNode): boolean {
   return record !== undefined && record.phase === "restored";
 }

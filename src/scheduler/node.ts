@@ -1,12 +1,12 @@
 /**
- * The node record: everything the scheduler knows about one computation or effect stands here and nowhere else
- * (Scheduler v2 §4.1). Fields have a fixed shape; components own groups of them as the headings say.
+ * The node record: the scheduler's whole state of one computation or effect (Scheduler v2 §4.1). Components own groups
+ * of fields, as the comments say.
  *
  * ```
- *   never-ran ──run──> clean ──something it read changed──> invalid ──run──> clean …
+ *   never-ran ──run──> clean ──an input changed──> invalid ──run──> clean …
  * ```
- * A node runs when it is not clean, live, eligible, and has budget left in the pass. Dormant nodes keep their reads as
- * (address, tick seen) and are told of nothing; they are verified when demand comes.
+ * A node runs when it is not clean, live, eligible, and within the budget of the pass. A dormant node keeps its reads
+ * with the tick that it has seen, and is not invalidated by changes; it is verified when demand returns.
  */
 import { INSPECT } from "../message/inspect.ts";
 import { type Label, labelOf, PUBLIC } from "../store/label.ts";
@@ -21,16 +21,18 @@ export type NodeKind = "computation" | "effect";
 export type WhileLoading = "abandon" | "finish" | "show";
 export type NodeStatus = "never-ran" | "clean" | "invalid";
 
-/** A read that a node registered; in the node's list in read order and, while the node is live, in the address's list. */
+/**
+ * A registered read: in the node's list in read order and, while the node is live, in the address's list of readers.
+ */
 export class Edge {
-  // First what a run and a change look at, so that it is fetched together. The node, the address and the depth are written again only
-  // when the graph uses a dropped edge for another read.
+  // Fields that runs and changes use come first, so that they share a cache line. `node`, `address` and `shallow`
+  // change only when the graph reuses a dropped edge.
   address: Address;
   /** The node's next read. */
   next: Edge | null = null;
   shallow: boolean;
   node: SchedulerNode;
-  /** Neighbours among the address's live readers, by when they were linked; the oldest has the newest for its older. */
+  /** Neighbours among the address's live readers, by the time of linking; `older` of the oldest is the newest. */
   newer: Edge | null = null;
   older: Edge | null = null;
   linked = false;
@@ -53,13 +55,13 @@ export interface NodeSpec {
   /** Documents it writes: the primary output first, then static side-write targets. None for an effect. */
   readonly outputs?: readonly Address[];
   /**
-   * In place of `outputs`: the output is the document of the node's name there, and is made when somebody looks at it. A node that
-   * nobody has looked at is its record and nothing else.
+   * In place of `outputs`: the output is the document with the node's name in this space, created at its first access.
+   * Until then the node consists of its record only.
    */
   readonly outputIn?: Replica;
   /** Where a materializer may write; declaring it makes the node one (§4.3). */
   readonly envelope?: readonly Address[];
-  /** Known inputs; they order and demand before the first run has shown the real ones (§6.2). */
+  /** Known inputs: they give order and demand before the first run has registered the real ones (§6.2). */
   readonly declaredReads?: readonly Address[];
   /** The node whose run creates this one. */
   readonly parent?: SchedulerNode;
@@ -68,106 +70,106 @@ export interface NodeSpec {
   readonly debounceMs?: number;
   readonly throttleMs?: number;
   readonly noAutoDebounce?: boolean;
-  /** What it computes is kept over a restart (§9); only for a computation. */
+  /** Keeps the result of a computation over a restart (§9). */
   readonly persisted?: Persisted | undefined;
   /**
    * The effect of a read of an unloaded document on a run. `abandon`: the run ends there, before it acts (an effect).
-   * `finish`: it goes on, to find all that has to be loaded, and its result is dropped (a computation). `show`: it counts, and the
-   * node runs again when the document is known.
+   * `finish`: it continues, to find all documents to load, and its result is dropped (a computation). `show`: the run
+   * counts, and the node runs again when the document is loaded.
    */
   readonly whileLoading?: WhileLoading;
-  /** What it may know; without one, everything. See `information-flow.ts`. */
+  /** The labels that it may read; undefined: all. See `information-flow.ts`. */
   readonly clearance?: readonly string[];
 }
 
 const NO_ADDRESSES: readonly Address[] = Object.freeze([]);
 
-/** Before every stamp: whatever there is has changed since. */
+/** Less than every stamp: counts as changed. */
 export const UNKNOWN = -1;
 
 /** The slot of a node that is not queued. */
 export const UNQUEUED = -1;
-/** The slot of a node that runs, or awaits its asynchronous run: it is not queued before that has ended. */
+/** The slot of a node that runs, or awaits its asynchronous run: it is not queued before that run has ended. */
 export const RUNNING = -2;
 
-/** A node whose runs show by themselves, whatever it reads: an effect, or a materializer. */
+/** A node whose runs are visible by themselves: an effect, or a materializer. */
 export function isProcess({ kind, envelope }: SchedulerNode): boolean {
   return kind === "effect" || envelope !== undefined;
 }
 
-/** What few nodes have. It stands apart: a node with nothing of it is smaller, and one look tells. */
+/** Fields that few nodes need. A node without any of them is smaller, and one null check tells. */
 class Particulars {
   envelope: readonly Address[] | undefined;
   parent: SchedulerNode | undefined;
   changeGroup: string | undefined;
   clearance: Label | undefined;
-  /** Owned by gates; absent until one is needed. */
+  /** Owned by gates; created when one is needed. */
   gate: GateState | undefined;
-  /** Owned by persistence; only of nodes that are kept. */
+  /** Owned by persistence; only of persisted nodes. */
   record: NodeRecord | undefined;
   whileLoading: WhileLoading | undefined;
-  /** Its last run has read documents that are not known. It is not queued before one of them is. */
+  /** Its last run read documents that are not loaded. It is queued when one of them is. */
   isWaiting = false;
-  /** A computation that waits: its output counts as not loaded. */
+  /** A waiting computation: its output counts as not loaded. */
   isHidden = false;
-  /** A materializer that primary work waits for: it stands in the primary queue (§4.3). */
+  /** A materializer in the primary queue, because primary work waits for it (§4.3). */
   promoted = false;
-  /** The run of its creator that made it, or made it again, last; and the graph's tick as of which its function has caught what it has, or `UNKNOWN`. */
+  /** The last run of its creator that made it; and the graph's tick of its function's captures, or `UNKNOWN`. */
   madeIn = 0;
   caughtAt = 0;
 }
 
 /**
- * First what every run touches, in about that order: the processor fetches it in few pieces, and running a node is mostly waiting for
- * memory (`docs/decisions/0006`).
+ * The fields are in about the order of their use in a run, so that they are in few cache lines: running a node is
+ * mostly waiting for memory (`docs/decisions/0006`).
  */
 export class SchedulerNode {
   // Status, owned by invalidation and runner.
   status: NodeStatus = "never-ran";
   /** Position in the work queue, or `UNQUEUED` or `RUNNING`; owned by settle. */
   slot = UNQUEUED;
-  /** What made it invalid (the trigger reads of §10), and what it ran for last; owned by `causes.ts`. */
+  /** The causes that made it invalid (the trigger reads of §10), and those of its last run; owned by `causes.ts`. */
   reason: Reason = null;
   lastReason: Reason = null;
   met = 0;
-  /** What its function gets; made by the first run. */
+  /** The argument of its function; created by the first run. */
   handle: RunHandle | null = null;
-  /** Another one once its creator has made the node again. */
+  /** Replaced when its creator makes the node again. */
   run: (run: RunHandle) => unknown;
-  /** What it has read, in that order; owned by graph. */
+  /** Its reads in order; owned by graph. */
   reads: Edge | null = null;
-  /** Where a computation's result goes; undefined also while nobody has looked at it (`outputIn`). */
+  /** The place of a computation's result; undefined until the first access if `outputIn` is given. */
   output: Address | undefined;
-  /** Absent while there is nothing particular about the node; the accessors below are what others use. */
+  /** Null for most nodes; other modules use the accessors below. */
   particulars: Particulars | null = null;
-  /** How often it ran in the pass in which it ran last; owned by settle. */
+  /** Runs in the pass of its last run; owned by settle. */
   passRuns = 0;
   pass = 0;
   /** All runs, for introspection. */
   runs = 0;
   registered = true;
-  /** What its function threw at the last run; undefined after a run that did not. */
+  /** The error of the last run; undefined if it did not throw. */
   error: unknown;
-  /** What the node itself carries: that of the run that made it and, for a process, all that it has read and was triggered by. */
+  /** The label of the run that created it and, for a process, of all its reads and triggers. */
   label: Label = PUBLIC;
   readonly kind: NodeKind;
 
   // Place in the graph, owned by graph.
-  /** Greater than that of every node whose output it reads, cycles aside. */
+  /** Greater than that of every node whose output it reads, except in circles. */
   height: number;
-  /** Order of registration, persistent while the node is registered; decides ties. */
+  /** Order of registration, which decides ties. */
   readonly ordinal: number;
   live = false;
   /** Linked edges on its outputs, plus the standing demands below. */
   demand = 0;
   /** Demand of its own: an effect, a materializer, a pull. */
   rooted = false;
-  /** Created by the run of a live node and not yet through its creating pass and first run (§5.3). */
+  /** Created by the run of a live node, with its creating pass or first run still to come (§5.3). */
   provisional = false;
 
   readonly id: string;
   readonly outputIn: Replica | undefined;
-  /** All that it writes, where that is more than the output or not the output. */
+  /** All documents that it writes, if these are not just the output. */
   readonly #outputs: readonly Address[] | undefined;
 
   constructor(spec: NodeSpec, ordinal: number) {
@@ -278,7 +280,7 @@ export class SchedulerNode {
     return this.particulars?.caughtAt ?? 0;
   }
 
-  /** A run of its creator has made it, or made it again. */
+  /** A run of its creator has made it, for the first time or again. */
   madeBy(run: number, caughtAt: number): void {
     const particulars = this.#particular();
     particulars.madeIn = run;

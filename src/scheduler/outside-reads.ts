@@ -1,8 +1,8 @@
 /**
- * A read by plain code brings a computed value up to date before it returns (demand for the length of the read): an
- * observer of its own makes the computations upstream live, those that are not clean run by height, and the demand ends.
- * Effects wait for their pass. A value that cannot be computed now stays as it is: an asynchronous run or a gate is in the
- * way, or an input is not loaded. SPEC: R80, R81.
+ * A plain read brings a computed value up to date before it returns, by a demand for the length of the read: a
+ * temporary observer makes the computations upstream live, the unclean ones run by height, and the demand ends. Effects
+ * wait for their pass. A value that cannot be computed now stays as it is: because of an asynchronous run, a gate, or
+ * an input that is not loaded. SPEC: R80, R81.
  */
 import type { Address, DocumentIndex } from "./address.ts";
 import type { Agenda } from "./agenda.ts";
@@ -11,15 +11,15 @@ import { upstream } from "./graph-walk.ts";
 import type { SchedulerNode } from "./node.ts";
 import type { Registry } from "./registry.ts";
 
-/** A run that is abandoned adds the reads that it found; a node is abandoned at most a few times before it runs or waits. */
+/** An abandoned run adds the reads that it found; a node is abandoned at most a few times before it runs or waits. */
 const SWEEPS_WITHOUT_RUN_MAX = 100;
 
-/** Runs nodes for a read; the settle component. */
+/** Runs nodes for a read; implemented by the settle component. */
 export interface ReadWork {
-  /** Tells readers of the writes so far, and counts the runs of the read as those of a pass of its own. */
+  /** Reports the writes so far to readers, and gives the read a pass of its own for run budgets. */
   beginRead(): void;
   runNext(node: SchedulerNode): Promise<void> | undefined;
-  /** Lets nodes go that only the read demanded. */
+  /** Withdraws demand that only the read gave. */
   endRead(): void;
   /** Readers have not been told of every write. */
   readonly hasUntold: boolean;
@@ -41,7 +41,7 @@ export class OutsideReads {
     this.#work = work;
   }
 
-  /** Brings the documents that nodes write there up to date, as far as that can be done now. */
+  /** Brings the nodes that write the document up to date, as far as possible now. */
   bringUpToDate(address: Address, shallow: boolean): void {
     const work = this.#work as ReadWork;
     const { home } = address;
@@ -59,7 +59,7 @@ export class OutsideReads {
     }
   }
 
-  /** Nothing is queued that could change it. */
+  /** No queued node could change it. */
   #isClean({ writers }: DocumentIndex): boolean {
     return this.#agenda.isEmpty && writers.every(({ live, status }) => live && status === "clean");
   }
@@ -74,7 +74,7 @@ export class OutsideReads {
 
   /**
    * One sweep by height runs a chain of any length. A run that reads other places than before changes the graph, so the
-   * sweep starts again. A sweep in which no node comes to its end only finds nodes that have to wait.
+   * sweep starts again. A sweep in which no run ends has found only nodes that must wait.
    */
   #runUpstream(observer: SchedulerNode, work: ReadWork): void {
     for (let sweeps = 0; sweeps < SWEEPS_WITHOUT_RUN_MAX; sweeps++) {

@@ -1,9 +1,9 @@
 /**
- * Persistence of derived values (Scheduler v2 §9): which nodes are kept, when they are written (`write-behind.ts`) and how they come back
- * (`resume.ts`). A node has two ways to start: _fresh_ it has never run, whatever the store says; _resumed_ it goes on where its row ends.
- * SPEC: I7, R34-R39.
+ * Persistence of derived values (Scheduler v2 §9): which nodes are persisted, when they are written (`write-behind.ts`)
+ * and how they are resumed (`resume.ts`). A _fresh_ node has never run, whatever the store contains; a _resumed_ node
+ * continues from its row. SPEC: I7, R34-R39.
  *
- * Source writes, side-writes and receipts do not pass here: they are commits of their own.
+ * Source writes, side-writes and receipts are commits of their own and do not pass here.
  */
 import type { Host } from "../host/host.ts";
 import { PREFETCHED_MAX } from "../limits.ts";
@@ -21,7 +21,7 @@ import { Resume } from "./resume.ts";
 import type { Turns } from "./turns.ts";
 import { WriteBehind } from "./write-behind.ts";
 
-/** Keeps everything from running while nodes are being resumed; the settle component. */
+/** Keeps every node from running while nodes are being resumed; implemented by the settle component. */
 export interface Holder {
   hold(work: Promise<unknown>): void;
 }
@@ -34,10 +34,10 @@ export class Persistence {
   readonly #introspection: Introspection;
   readonly #resume: Resume;
   readonly #spaces = new Map<Replica, WriteBehind>();
-  /** Nodes that are to be looked up together, while their registration goes on. */
+  /** Nodes to look up together, while their registration continues. */
   #batch: SchedulerNode[] | undefined;
   #holder: Holder | undefined;
-  /** Who met an output that is not here last, and how often in a row. */
+  /** The last reader of an output that was not loaded, and its number of such reads in a row. */
   #reader: SchedulerNode | undefined;
   #misses = 0;
 
@@ -62,9 +62,10 @@ export class Persistence {
     this.#holder = holder;
   }
 
-  // Starting -------------------------------------------------------------------------------------------------------------
+  // Starting
+  // -------------------------------------------------------------------------------------------------------------
 
-  /** A node that is to be kept was registered. What a resumed node's first run makes is resumed like it. */
+  /** Registers a node for persistence. Nodes that a resumed node's first run creates are resumed too. */
   register(node: SchedulerNode, { persisted, debounceMs, throttleMs, noAutoDebounce }: NodeSpec): void {
     const creator = node.parent?.record;
     if (creator !== undefined) creator.creates = true;
@@ -86,14 +87,14 @@ export class Persistence {
   remade(node: SchedulerNode, record: NodeRecord, persisted: Persisted | undefined): boolean {
     if (persisted === undefined || persisted.fingerprint === record.fingerprint) return false;
     record.fingerprint = persisted.fingerprint;
-    // The row is of the other code; one that is yet to come is told apart by its fingerprint.
+    // The row belongs to the old code; a row that is still to come is refused by its fingerprint.
     if (record.phase === "restored") this.#disown(node, record);
     return true;
   }
 
   /**
-   * What a node came to is of another function than the one that its creator has made now. True where it is what the node was resumed with, and the
-   * creator's first run was merely repeated: what that had read in between was not here, and is not another since it was stored.
+   * Whether a node's result stays valid although its creator has now made it from another function. True for a resumed
+   * result if the creator's first run was merely repeated: the inputs that it waited for are as they were stored.
    */
   isKept(node: SchedulerNode, record: NodeRecord): boolean {
     if (node.runs === 0 && node.parent?.runs === 0 && record.phase !== "missed") return true;
@@ -101,14 +102,14 @@ export class Persistence {
     return false;
   }
 
-  /** It has to run, whatever its row says. */
+  /** Discards the row, so that the node must run. */
   #disown(node: SchedulerNode, record: NodeRecord): void {
     enterReads(node);
     record.observation = undefined;
     record.phase = "missed";
   }
 
-  /** What the code registers is resumed; resolves when it is installed. Until then nothing runs. */
+  /** Resumes the nodes that the code registers; resolves when they are installed. No node runs until then. */
   resume<T>(build: () => T): Promise<T> {
     const outer = this.#batch;
     this.#batch = [];
@@ -122,7 +123,7 @@ export class Persistence {
     }
   }
 
-  /** What runs create until the thread is let go of. */
+  /** Collects the nodes that runs create until the current task ends. */
   #openBatch(): void {
     const nodes: SchedulerNode[] = [];
     this.#batch = nodes;
@@ -141,21 +142,22 @@ export class Persistence {
       try {
         await this.#resume.install(replica, ofSpace);
       } catch (error) {
-        // They have started fresh: what they would have known is computed again.
+        // They started fresh, so their values are computed again.
         this.#introspection.report(error, undefined);
       }
     }
   }
 
-  // Before the first run -------------------------------------------------------------------------------------------------
+  // Before the first run
+  // -------------------------------------------------------------------------------------------------
 
   /**
-   * A resumed node is about to run for the first time. Undefined: it may. A promise: what it needs is being loaded. `unchanged`: there is
-   * nothing to run for.
+   * Called before the first run of a resumed node. Undefined: it may run. A promise: its inputs are being loaded.
+   * `unchanged`: it need not run.
    */
   prepare(node: SchedulerNode, record: NodeRecord): Promise<unknown> | "unchanged" | undefined {
     if (!this.#resume.isHere(node)) {
-      // Those that come next need theirs too: one load for all.
+      // Requests the inputs of queued nodes too, so that one load serves all.
       for (const other of this.#agenda.primary) if (isResumed(other)) this.#resume.isHere(other);
       return Promise.all([...this.#spaces.keys(), replicaOf(node)].map((replica) => replica.loadsSettled()));
     }
@@ -166,27 +168,27 @@ export class Persistence {
   }
 
   /**
-   * Resolves when what the node has read and is being loaded is here; undefined where there is nothing of that. One that has failed is not
-   * waited for again: the run would begin it anew each time, for ever. It arrives as a change.
+   * Resolves when the node's loading inputs have been loaded; undefined if none is loading. A failed load is not waited
+   * for again, because the run would retry it forever. If the document loads later, it arrives as a change.
    */
   loadsOf(node: SchedulerNode): Promise<unknown> | undefined {
     for (let edge = node.reads; edge !== null; edge = edge.next) {
       const { document, replica } = edge.address.home;
-      // The output of a node that waits itself is not on its way from the store.
+      // The output of a waiting node is not loaded from the store.
       if (document.state === "loading" && !document.isKnown && !document.derived && document.loadError === undefined)
         return replica.loadsSettled();
     }
     return undefined;
   }
 
-  /** Whether an output is one that nobody computes now because it is in the store as it was, and is not here yet. */
+  /** Whether an output is not computed now, because its stored value is still valid and not loaded yet. */
   isAwaited({ home }: Address): boolean {
     const { document, writers } = home;
     if (document.isKnown || document.loadError !== undefined) return false;
     return writers.some(({ record }) => record !== undefined && record.phase !== "here");
   }
 
-  /** A run has met such an output: it is loaded, and each time twice as many of those that come after it. */
+  /** A run read such an output. Loads it and its successors, twice as many each time. */
   missed(reader: SchedulerNode, { home }: Address): Promise<unknown> {
     this.#misses = reader === this.#reader ? this.#misses + 1 : 1;
     this.#reader = reader;
@@ -200,15 +202,16 @@ export class Persistence {
     return home.replica.loadsSettled();
   }
 
-  // Writing --------------------------------------------------------------------------------------------------------------
+  // Writing
+  // --------------------------------------------------------------------------------------------------------------
 
-  /** A node that is kept has run. */
+  /** A persisted node has run. */
   ran(node: SchedulerNode, record: NodeRecord): void {
     record.restoring = false;
     this.#space(node).add(node);
   }
 
-  /** What is set about a node has changed. */
+  /** A setting of the node changed. */
   changed(node: SchedulerNode): void {
     if (node.record !== undefined && node.record.phase !== "asked") this.#space(node).add(node);
   }
@@ -221,17 +224,16 @@ export class Persistence {
     this.#space(node).remove(node);
   }
 
-  /** The node is gone for good. */
+  /** The node was removed for good. */
   dropped(node: SchedulerNode): void {
     if (node.record !== undefined) this.#space(node).drop(node);
   }
 
-  /** Writes what can be written now. */
+  /** Writes the rows that can be written now. */
   async flush(): Promise<void> {
     await Promise.all([...this.#spaces.values()].map((space) => space.flush()));
   }
 
-  /** The space has closed. */
   forget(replica: Replica): void {
     this.#spaces.get(replica)?.close();
     this.#spaces.delete(replica);
@@ -260,13 +262,13 @@ export class Persistence {
   }
 }
 
-/** What most registrations say of gates: one for all. */
+/** The settings of most registrations, shared. */
 const UNGATED: Required<GateSettings> = { debounceMs: 0, throttleMs: 0, noAutoDebounce: false };
 
-/** The space that a node's output is in. */
+/** The space of a node's output. */
 function replicaOf(node: SchedulerNode): Replica {
   if (node.outputIn !== undefined) return node.outputIn;
   const place = node.output ?? node.outputs[0] ?? node.envelope?.[0];
-  if (place === undefined) throw new Error(`node ${node.id} writes nowhere, so there is nothing to keep`);
+  if (place === undefined) throw new Error(`node ${node.id} writes nowhere, so it cannot be persisted`);
   return place.home.replica;
 }

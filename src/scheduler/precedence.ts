@@ -1,7 +1,7 @@
 /**
- * Which node comes before which beyond their heights: parents before children (Scheduler v2 §7.4), materializers before those who read
- * what they may write (§4.3), and nodes of circles in whatever order is possible today. All of it is found out when a node's turn comes,
- * and put right by moving nodes; it holds nothing itself.
+ * Order between nodes beyond their heights: parents before children (Scheduler v2 §7.4), materializers before readers
+ * of their envelope (§4.3), and nodes of circles as far as possible. It is checked when a node is about to run, and
+ * corrected by changing heights. It has no state.
  */
 import { overlap } from "../store/path-operation.ts";
 import type { Agenda } from "./agenda.ts";
@@ -18,7 +18,7 @@ export class Precedence {
     this.#agenda = agenda;
   }
 
-  /** Whether something turned out that has to run before the node; then the order has been changed. */
+  /** Whether another node must run first; then the order has been changed. */
   comesLater(node: SchedulerNode): boolean {
     const mayHaveToWait = node.particulars !== null || !this.#agenda.idle.isEmpty || this.#graph.heights.hasCircles;
     return mayHaveToWait && this.#hasToWait(node);
@@ -31,19 +31,21 @@ export class Precedence {
     return node.parent !== undefined && this.#parentFirst(node, node.parent);
   }
 
-  /** A parent may remove its children, so it goes first unless it reads from them; true if the child has moved. */
+  /**
+   * A parent may remove its children, so it runs first unless it reads from them; true if the child's height changed.
+   */
   #parentFirst(child: SchedulerNode, parent: SchedulerNode): boolean {
     if (parent.slot < 0 || parent.height < child.height || upstream(parent).has(child)) return false;
     this.#graph.heights.order(child, parent);
     return child.height > parent.height;
   }
 
-  /** Puts queued materializers whose envelope the node reads before it; true if there were any. */
+  /** Orders queued materializers whose envelope the node reads before it; true if there were any. */
   promoteBefore(node: SchedulerNode): boolean {
     let promoted = false;
     for (const materializer of [...this.#agenda.idle]) {
       if (!readsInside(node, materializer)) continue;
-      // What the materializer reads from the node itself comes first, and then it is the other way round.
+      // If the materializer reads from the node, the node runs first.
       if (upstream(materializer).has(node)) continue;
       this.#graph.heights.order(node, materializer);
       this.#agenda.promote(materializer);

@@ -1,6 +1,6 @@
 /**
- * Demand on credit (Scheduler v2 §5.3): what a live node's run has created is demanded until the pass ends in which it was created and
- * it has run, so that whoever made it can look at it. By then somebody demands it, or it sleeps.
+ * Keeps nodes that a live node's run creates demanded until they have run and their creating pass ends, so that their
+ * creator can read them (Scheduler v2 §5.3). Without other demand they become dormant then.
  */
 import type { Gates } from "./gates.ts";
 import type { Graph } from "./graph.ts";
@@ -24,9 +24,9 @@ export class ProvisionalDemand {
     this.#graph.grant(node);
   }
 
-  /** A pass ends. */
+  /** Called at the end of a pass. */
   expire(): void {
-    // Mostly there are none, and a pass may be a single run.
+    // The usual case, and a pass may be a single run.
     if (this.#nodes.size === 0) return;
     for (const node of this.#nodes) {
       if (node.status === "never-ran") continue;

@@ -1,6 +1,6 @@
 /**
- * One look at values that nobody observes (Scheduler v2 §13, `pullOnce`): demands what is read, waits until that is loaded and up to date, gates
- * that hold it up included, and lets go. SPEC: R23.
+ * One read of values that are not observed (Scheduler v2 §13, `pullOnce`): demands the inputs, waits until they are
+ * loaded and up to date, including gates that hold them up, and withdraws the demand. SPEC: R23.
  */
 import { leadsTo } from "./closure.ts";
 import type { Documents } from "./documents.ts";
@@ -35,7 +35,8 @@ export class Pull {
   }
 
   /**
-   * What does not settle is taken as it is (I6), and so is what somebody has stopped: who looks on takes no part.
+   * A value that does not converge is read as it is (I6), and so is one behind a breakpoint: a reader does not change
+   * the run of others.
    */
   #isHeldUp(node: SchedulerNode): boolean {
     for (const held of this.#gates.held) {
@@ -68,7 +69,7 @@ export class Pull {
     }
   }
 
-  /** Who pulls is told what it throws at last, and nobody else: before what it reads is here, that means nothing. */
+  /** The caller gets the error of the last run only, because errors before the inputs are loaded mean little. */
   #look<T>(read: () => T): () => T {
     const run = this.#runner.current as Run;
     try {
@@ -82,7 +83,10 @@ export class Pull {
     }
   }
 
-  /** What arrives may lead to more that has to be loaded. Sends are not waited for: a handler may be who pulls. */
+  /**
+   * Repeats while arriving documents lead to further loads. It does not wait for sends, because a handler may be the
+   * caller.
+   */
   async #upToDate(isHeldUp: () => boolean): Promise<void> {
     for (let before = -1; before !== this.#documents.loadGeneration; ) {
       before = this.#documents.loadGeneration;
@@ -93,7 +97,7 @@ export class Pull {
   }
 }
 
-/** Why a document cannot be read that the node needs, directly or through computed values. */
+/** Why an input of the node cannot be read, directly or through computed values. */
 function loadErrorOf(node: SchedulerNode): unknown {
   const nodes = new Set([node]);
   for (const one of nodes) {

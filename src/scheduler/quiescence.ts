@@ -1,26 +1,27 @@
 /**
- * When there is nothing left to do, and who waits for that. SPEC: R6, R7.
+ * Detects that no work is left, and resolves the promises that wait for it. SPEC: R6, R7.
  *
  * ```
- *   quiet   no pass, nothing queued, told of everything, no background work, no first run behind a gate
+ *   quiet   no pass, no queued node, all readers told, no background work, no first run behind a gate
  *   idle    quiet, and no send that can be handled now
  * ```
- * Whoever ends something looks here; gates of nodes that have run do not count, and neither do breakpoints: who looks on takes no part (P10).
+ * Each component that ends work calls `check`. Gates of nodes that have run do not count, and neither do breakpoints
+ * (P10).
  */
 import type { Agenda } from "./agenda.ts";
 import type { Gates } from "./gates.ts";
 import type { Background } from "./run-commits.ts";
 import type { Turns } from "./turns.ts";
 
-/** The pass; the settle component. */
+/** The pass; implemented by the settle component. */
 export interface Activity {
-  /** A pass goes on, rests, waits, or is about to begin. */
+  /** A pass is running, resting, waiting, or about to begin. */
   readonly isActive: boolean;
   /** An asynchronous run, a load or a resumption is awaited. */
   readonly isWaiting: boolean;
 }
 
-/** Sends that wait to be handled; the events component. */
+/** Queued sends; implemented by the events component. */
 export interface PendingSends {
   readonly isIdle: boolean;
 }
@@ -33,7 +34,7 @@ export class Quiescence implements Background {
   #activity: Activity | undefined;
   #sends: PendingSends | undefined;
   #idleWaiters: (() => void)[] = [];
-  /** Those who do not wait for sends. */
+  /** Waiters that do not wait for sends. */
   #quietWaiters: { readonly resolve: () => void; readonly isHeldUp: () => boolean }[] = [];
   #disposed = false;
 
@@ -58,7 +59,10 @@ export class Quiescence implements Background {
     });
   }
 
-  /** Like `idle`, for whoever may be called by a handler: it does not wait for sends. It waits for those gates that hold it up. */
+  /**
+   * Like `idle`, for callers that a handler may have called: does not wait for sends. It waits for gates that hold the
+   * caller up.
+   */
   quiet(isHeldUp: () => boolean): Promise<void> {
     if (this.#isQuiet && (this.#disposed || !isHeldUp())) return Promise.resolve();
     return new Promise((resolve) => {
@@ -66,7 +70,7 @@ export class Quiescence implements Background {
     });
   }
 
-  /** Work outside of the graph that `idle` waits for; failing releases it too. */
+  /** Work outside of the graph that `idle` waits for, whether it succeeds or fails. */
   background(work: Promise<unknown>): void {
     const done = () => {
       this.#background.delete(tracked);
@@ -76,7 +80,7 @@ export class Quiescence implements Background {
     this.#background.add(tracked);
   }
 
-  /** Something has ended: it may have been the last. */
+  /** Called when work has ended, which may have been the last. */
   check(): void {
     if (this.#quietWaiters.length > 0 && this.#isQuiet) this.#tellQuiet();
     if (this.#idleWaiters.length === 0 || !this.isIdle) return;
@@ -90,7 +94,7 @@ export class Quiescence implements Background {
     }
   }
 
-  /** Nothing begins any more; only what is awaited still counts. */
+  /** No work begins after this; only awaited work counts. */
   dispose(): void {
     this.#disposed = true;
     this.check();
@@ -111,7 +115,7 @@ export class Quiescence implements Background {
     );
   }
 
-  /** A demanded node whose first run waits for a gate; windows of nodes that have run do not count, nor does a breakpoint. */
+  /** A demanded node whose first run waits for a gate, other than a breakpoint. */
   #hasDeferredFirstRun(): boolean {
     for (const { status, live, gate } of this.#gates.held)
       if (status === "never-ran" && live && !gate?.stopped) return true;

@@ -1,6 +1,6 @@
 /**
- * The registered nodes: their identity and order. Registering costs index entries and nothing else: no data is read and
- * nothing runs until demand comes (§4.4).
+ * The registered nodes, by id and in order. Registering only adds index entries: it reads no data and runs no node
+ * (§4.4).
  */
 import { type NodeSpec, SchedulerNode } from "./node.ts";
 
@@ -8,11 +8,11 @@ const NOBODY: readonly SchedulerNode[] = Object.freeze([]);
 
 export class Registry {
   readonly #nodes = new Map<string, SchedulerNode>();
-  /** Of nodes that have created others, those that are still registered. */
+  /** The registered nodes that a node has created. */
   readonly #children = new Map<SchedulerNode, Set<SchedulerNode>>();
   #ordinal = 0;
 
-  /** Makes the record. An id that is taken gets a number, so that every node can be told apart. */
+  /** Creates the record. A taken id gets a number, so that ids are unique. */
   create(spec: NodeSpec): SchedulerNode {
     const ordinal = ++this.#ordinal;
     const node = new SchedulerNode(this.#nodes.has(spec.id) ? { ...spec, id: `${spec.id}#${ordinal}` } : spec, ordinal);
@@ -33,7 +33,7 @@ export class Registry {
     if (node.parent !== undefined) this.#children.get(node.parent)?.delete(node);
   }
 
-  /** The nodes that a node has created; asking takes them from it. */
+  /** Removes and returns the nodes that a node has created. */
   takeChildren(parent: SchedulerNode): Iterable<SchedulerNode> {
     const children = this.#children.get(parent) ?? NOBODY;
     this.#children.delete(parent);

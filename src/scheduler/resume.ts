@@ -1,8 +1,13 @@
 /**
- * Resuming nodes (Scheduler v2 §9.2): those that are registered together are looked up together; nothing runs before all of them are
- * installed. A node whose row fits gets its reads, gates and error back and is clean without anything being loaded; one whose inputs
- * have moved, or are here in memory where they may be others than those that are stored, is in doubt: it is invalid and compared by
- * its digest before it runs. One whose stored output another process has replaced runs. One without a row that fits starts fresh, alone. SPEC: I7, R35, R36.
+ * Resumes nodes (Scheduler v2 §9.2): nodes registered together are looked up together, and no node runs before all are
+ * installed. SPEC: I7, R35, R36.
+ *
+ * | row of the node                                      | state after the look-up                             |
+ * |------------------------------------------------------|-----------------------------------------------------|
+ * | fits                                                 | clean, with reads, gates and error; loads no data   |
+ * | fits, but inputs changed or may differ in memory     | invalid; compared by its digest before it runs      |
+ * | fits, but another process has replaced the output    | runs                                                |
+ * | none, or one that does not fit                       | fresh                                               |
  */
 import type { Replica } from "../store/replica.ts";
 import type { RecordedBasis } from "../store/store.ts";
@@ -29,19 +34,23 @@ export class Resume {
     this.#gates = parts.gates;
   }
 
-  /** Looks up nodes of one space and installs them. When the store cannot answer they start fresh, and the error is thrown. */
+  /**
+   * Looks up nodes of one space and installs them. If the store cannot answer, they start fresh, and the error is
+   * thrown.
+   */
   async install(replica: Replica, nodes: readonly SchedulerNode[]): Promise<void> {
     const { position } = replica;
     let rows: readonly RecordedBasis[] = [];
     try {
       rows = await replica.basis(nodes.map(({ id }) => id));
     } finally {
-      // What has arrived meanwhile may be later than the answer, and nobody was there to be told.
+      // Changes that arrived meanwhile may be newer than the answer, and the nodes had no reads yet to be invalidated
+      // by.
       const isLate = replica.position !== position;
       const reads = new FoldedReads({ graph: this.#graph, documents: this.#documents }, replica);
       let next = 0;
       nodes.forEach((node, place) => {
-        // They come in the order asked; who has none is left out.
+        // Rows come in the order of the request, without gaps for missing ones.
         const row = rows[next]?.node === node.id ? rows[next++] : undefined;
         const { record } = node;
         if (record === undefined || record.phase !== "asked") return;
@@ -87,9 +96,10 @@ export class Resume {
     if (noAutoDebounce !== undefined) this.#gates.setNoAutoDebounce(node, noAutoDebounce);
   }
 
-  // Before the first run -----------------------------------------------------------------------------------------------
+  // Before the first run
+  // -----------------------------------------------------------------------------------------------
 
-  /** Whether everything is here that the first run of a resumed node needs; what is not is asked for. */
+  /** Whether all documents are loaded that the first run of a resumed node needs; requests the missing ones. */
   isHere(node: SchedulerNode): boolean {
     let isHere = true;
     const need = ({ home }: Address) => {
@@ -103,7 +113,7 @@ export class Resume {
     return isHere;
   }
 
-  /** Everything is here: the node is what it was if all that it had read is; true then. */
+  /** With all inputs loaded: true if the node is unchanged because all its inputs are. */
   verify(node: SchedulerNode, record: NodeRecord): boolean {
     const { observation, phase } = record;
     const output = node.output?.document;
@@ -112,7 +122,7 @@ export class Resume {
     record.observation = undefined;
     if (output?.state === "loaded") record.stored = { value: output.value };
     if (phase !== "restored" || !isOwn || !isAsItWas(node, observation)) {
-      // One that could not be loaded is made anew: what is stored comes too late.
+      // An output that could not be loaded is created anew; a later load is ignored.
       if (output?.state === "absent") output.state = "loaded";
       return false;
     }

@@ -1,12 +1,12 @@
 /**
- * What becomes of the commits of nodes' side-writes. A run has ended long before its commit has its answer; an answer that is a
- * rejection has already taken the writes back, and here it is decided what that means for the node (§7.3).
+ * Outcomes of the commits of side-writes. A run ends long before its commit has an outcome. A rejection has already
+ * rolled the writes back; this component decides what follows for the node (§7.3).
  *
- * | verdict on the rejection (`work/retry-table.ts`) | what happens |
+ * | verdict on the rejection (`work/retry-table.ts`) | effect |
  * |---|---|
- * | again | after catching up the node is invalid again, for the same causes; growing pauses while conflicts go on |
+ * | again | after catching up the node is invalid again, for the same causes; backoff while conflicts continue |
  * | again after `failed`, ask | the same, a bounded number of times |
- * | already, lost, failed | reported; the node rests until a value that it read changes |
+ * | already, lost, failed | reported; the node rests until one of its inputs changes |
  */
 import { WRITE_ATTEMPTS_MAX } from "../limits.ts";
 import type { CommitOutcome } from "../store/commit.ts";
@@ -27,12 +27,12 @@ import type { Run } from "./run.ts";
 import type { Turns } from "./turns.ts";
 import { WriteUnit } from "./write-unit.ts";
 
-/** Keeps `idle` from resolving while work goes on. */
+/** Keeps `idle` from resolving while work continues. */
 export interface Background {
   background(work: Promise<unknown>): void;
 }
 
-/** What is left of a run when its commit is answered: the node may have run again since. */
+/** The data of a run that its commit's outcome needs: the node may have run again since. */
 interface Writing {
   readonly node: SchedulerNode;
   readonly reason: Reason;
@@ -65,13 +65,13 @@ export class RunCommits {
     this.#authors = parts.authors;
   }
 
-  /** A unit for what a run is about to write, upon what plain code had written before it. */
+  /** A unit for the writes of a run, after the uncommitted writes of plain code. */
   open(replica: Replica): WriteUnit {
     this.#turns.seal(replica);
     return new WriteUnit(replica);
   }
 
-  /** Commits what a run has written so far. The commit rests on what the run has read, through computed values too. */
+  /** Commits the writes of a run so far. The commit claims the run's reads, with the sources of computed values. */
   commit(run: Run): void {
     const { unit, node } = run;
     run.unit = null;
@@ -91,7 +91,7 @@ export class RunCommits {
     if (!node.registered) return;
     const verdict = verdictOn(outcome);
     const attempts = this.#gates.conflicted(node);
-    // A node writes the same when it runs again, so the store need not be asked for a commit without an answer.
+    // A node writes the same when it runs again, so a commit without answer need not be looked up.
     const mayRun = verdict === "again" || verdict === "ask";
     const isBounded = verdict === "ask" || outcome.class === "failed";
     if (!mayRun || (isBounded && attempts >= WRITE_ATTEMPTS_MAX)) this.#giveUp(run, outcome);
@@ -102,22 +102,22 @@ export class RunCommits {
     if (node.status === "clean") node.status = "invalid";
     restoreCauses(node, reason);
     if (node.live) this.#agenda.offer(node);
-    // A feed that cannot be read now is no reason to wait: the next rejection says so again.
+    // An unreadable feed need not be waited for: the next rejection reports it again.
     const open = () => this.#gates.caughtUp(node);
-    // Before what it rests on is loaded, it would be stale again.
+    // Without the missing inputs, the next run would be stale again.
     const loads = missing === undefined ? undefined : replica.loadsSettled();
     this.#background.background(Promise.all([replica.catchUp(), loads]).then(open, open));
   }
 
   #giveUp({ node }: Writing, { message }: Rejection): void {
     this.#gates.committed(node);
-    const error = new Error(`what node ${node.id} wrote was taken back: ${message}`);
+    const error = new Error(`the writes of node ${node.id} were rolled back: ${message}`);
     node.error = error;
     this.#introspection.report(error, node);
   }
 }
 
-/** What was computed is in no commit that could be claimed: it is as good as what it goes back to. */
+/** Computed values are in no commit, so a read of one claims the sources that it follows from. */
 function claimReads(unit: WriteUnit, node: SchedulerNode): void {
   let derived: Set<DocumentIndex> | undefined;
   for (let edge = node.reads; edge !== null; edge = edge.next) {
@@ -129,7 +129,7 @@ function claimReads(unit: WriteUnit, node: SchedulerNode): void {
   if (derived !== undefined) for (const edge of sourcesOf(derived)) claimRead(unit, edge);
 }
 
-/** A commit is of one space, and so is what it rests on. */
+/** A commit claims reads of its own space only. */
 function claimRead(unit: WriteUnit, { address, shallow }: Edge): void {
   if (address.home.replica === unit.replica) unit.claimRead(address, shallow);
 }

@@ -1,7 +1,7 @@
 /**
- * What a node's function is given: the way back to its run. Synchronous code need not use it, since reads find the current run by
- * themselves; what comes after an await has lost that context and takes it up again with `within`. A handle is of its node, and means
- * the run that the node is in; between two runs it reads without registering anything.
+ * The argument of a node's function: access to its run. Synchronous code does not need it, since reads find the current
+ * run. Code after an await has lost that context and restores it with `within`. A handle belongs to its node and refers
+ * to the node's present run; between runs its reads register no edge.
  */
 import type { Json } from "../message/json.ts";
 import type { Label } from "../store/label.ts";
@@ -9,7 +9,7 @@ import type { Address } from "./address.ts";
 import type { SchedulerNode } from "./node.ts";
 import type { Run } from "./run.ts";
 
-/** What a handle asks of the runner. */
+/** The part of the runner that a handle uses. */
 export interface RunHome {
   labelOf(handle: RunHandle): Label;
   readAs(handle: RunHandle, address: Address, shallow: boolean): Json | undefined;
@@ -32,14 +32,14 @@ export class RunHandle {
     return this.node.lastCauses;
   }
 
-  /** What the run has read so far, and was made of, is labelled with (§10). */
+  /** The label of the run's reads so far and of its captures (§10). */
   get label(): Label {
     return this.#home.labelOf(this);
   }
 
   /**
-   * Runs synchronous code as part of the run: its reads are registered, its writes are one commit. Not for code that awaits; each
-   * stretch between two awaits needs its own.
+   * Runs synchronous code as part of the run: its reads are registered, its writes are one commit. Code between two
+   * awaits needs a call of its own.
    */
   within<T>(code: () => T): T {
     return this.#home.within(this, code);

@@ -1,13 +1,14 @@
 /**
- * What a run reads: compared with the node's registered reads while it is made, so that the same reads in the same order write no index.
+ * The reads of a run: compared with the node's registered reads as they are made, so that the same reads in the same
+ * order change no index.
  *
- * A read that meets work below the reader (a computation that never ran, or slept through changes) must not return a value that is
- * about to change. The work is run right there, inside the read. Where runs are nested too deeply already, or the reader has
- * written something that the inner run must not see, the reader is abandoned by throwing `START_OVER` through its function and
- * queued again. So it is when it meets a kept output that is still in the store, or writes into a document that is: it starts over when
- * that is here.
+ * A read that finds work below the reader (a computation that never ran, or has missed changes) must not return an
+ * outdated value. That work runs inside the read. If runs are nested too deeply, or the inner run would see uncommitted
+ * writes of the reader, the reader is abandoned by throwing `START_OVER` through its function, and queued again. A run
+ * is abandoned in the same way when it reads a persisted output, or writes into a document, that is not loaded; it
+ * starts over after the load.
  *
- * Not here: reads of plain code, transactions and handlers, which register nothing (`runner.ts` tells them apart).
+ * Not here: reads of plain code, transactions and handlers, which register no edges (`runner.ts` tells them apart).
  */
 import type { Json } from "../message/json.ts";
 import type { Address, DocumentIndex } from "./address.ts";
@@ -21,20 +22,20 @@ import type { Precedence } from "./precedence.ts";
 import type { Run } from "./run.ts";
 import type { WriteUnit } from "./write-unit.ts";
 
-/** Thrown through a node's function to abandon the run; not an error, so that it costs no stack trace. */
+/** Thrown through a node's function to abandon the run; not an `Error`, so that it costs no stack trace. */
 export const START_OVER = Symbol("start over");
 
-/** Runs the next piece of work; the settle component. */
+/** Runs a node; implemented by the settle component. */
 export interface UpstreamWork {
   runNext(node: SchedulerNode): Promise<void> | undefined;
-  /** Whether others may run inside the run, now. */
+  /** Whether other nodes may run inside the run now. */
   mayNest(run: Run): boolean;
-  /** An asynchronous run is awaited: nothing else may run. */
+  /** An asynchronous run is awaited: no other node may run. */
   readonly isWaiting: boolean;
 }
 
 export class RunReads {
-  /** Outputs on their way from the store that a run has met; it starts over when they are here. */
+  /** Loads of outputs that a run has met; it starts over when they end. */
   loads: Promise<unknown> | undefined;
   #upstream: UpstreamWork | undefined;
   readonly #graph: Graph;
@@ -63,20 +64,20 @@ export class RunReads {
 
   read(run: Run, address: Address, shallow: boolean): Json | undefined {
     if ((shallow ? address.shallowRun : address.deepRun) !== run.id) this.#firstRead(run, address, shallow);
-    // After the read is registered and what is below has run: only then it is known how this is labelled.
+    // The label is known only after the read is registered and the nodes below have run.
     if (address.document.labels !== undefined) this.#flow.read(run, address, shallow);
     return address.value;
   }
 
-  /** The first of the run there; the others cost one comparison. */
+  /** The run's first read of the address; further reads cost one comparison. */
   #firstRead(run: Run, address: Address, shallow: boolean): void {
     if (address.document.state !== "loaded") this.#notHere(run, address, shallow);
     this.#log(run, address, shallow);
-    // After the work below: it may have made the document known, or have found that it cannot.
+    // After the work below, which may have loaded the document, or found that it cannot be loaded.
     if (address.document.state !== "loaded") this.#early(run, address);
   }
 
-  /** The run has read before the document is known (R55). The read is registered, so that the node hears when it is. */
+  /** The run read before the document is loaded (R55). The read is registered, so that the load wakes the node. */
   #early(run: Run, { document }: Address): void {
     if (document.isReadable || run.rehearsal || run.isOver) return;
     run.isEarly = true;
@@ -97,18 +98,18 @@ export class RunReads {
       run.tail = next;
       return;
     }
-    // Apart, like everything that a read or a run seldom does: the engine compiles small functions into their callers.
+    // A function of its own, because the engine inlines small functions.
     if (!run.rehearsal && !run.isOver) this.#newRead(run, address, shallow);
   }
 
   #newRead(run: Run, address: Address, shallow: boolean): void {
     const { node, tail } = run;
-    // Removed while it runs: its reads are gone, and nobody would take back another.
+    // If the node was removed while it runs, no later call would drop the read.
     if (!node.registered) return;
     run.tail = this.#graph.addRead(node, address, shallow, tail);
     if (address.home.writers.length === 0 && this.#agenda.idle.isEmpty) return;
     this.#finishBelow(run);
-    // What the work below wrote here is not news to the reader: it has yet to look.
+    // The reader has not read the value yet, so a change by the work below does not invalidate it.
     const readBefore = (shallow ? address.deepRun : address.shallowRun) === run.id;
     if (node.status === "invalid" && !readBefore) this.#disregard(node, address);
   }
@@ -119,7 +120,7 @@ export class RunReads {
     this.#agenda.withdraw(node);
   }
 
-  /** Runs what has to come before the reader and was discovered by its read. */
+  /** Runs the nodes that must run before the reader, as its read has shown. */
   #finishBelow(run: Run): void {
     const { node } = run;
     const upstream = this.#upstream as UpstreamWork;
@@ -127,12 +128,12 @@ export class RunReads {
     for (let first = this.#agenda.primary.first; first !== undefined; first = this.#agenda.primary.first) {
       if (first.height >= node.height) break;
       if (!upstream.mayNest(run)) throw abandon(run);
-      // An asynchronous run cannot be waited for inside a synchronous read, and nothing runs beside it.
+      // A synchronous read cannot wait for an asynchronous run, and no other node runs beside it.
       if (upstream.isWaiting || upstream.runNext(first) !== undefined) throw abandon(run);
     }
   }
 
-  /** Runs what has to come before what the run reads next, since it has made a computation again: that is not news to it either. */
+  /** Runs the nodes below after the run made a computation again; their changes do not invalidate the run either. */
   finishRemade(run: Run): void {
     const { node } = run;
     this.#finishBelow(run);
@@ -141,21 +142,24 @@ export class RunReads {
       if (cause.deepRun !== run.id && cause.shallowRun !== run.id) this.#disregard(node, cause);
   }
 
-  // What is not loaded ---------------------------------------------------------------------------------------------------
+  // Documents that are not loaded
+  // ---------------------------------------------------------------------------------------
 
-  /** Asks for the document. The output of a resumed node is waited for. */
+  /** Requests the document. For the output of a resumed node, the run is abandoned until it is loaded. */
   #notHere(run: Run, address: Address, shallow: boolean): void {
     const { document, replica } = address.home;
     if (document.state === "absent") replica.touch(document);
     if (run.rehearsal || !this.#persistence.isAwaited(address)) return;
-    // Whoever has to compute it runs inside this.
+    // If the node must be computed, it runs inside this call.
     this.#log(run, address, shallow);
     if (!this.#persistence.isAwaited(address)) return;
     this.loads = this.#persistence.missed(run.node, address);
     throw abandon(run);
   }
 
-  /** A run writes into a document that is not here: it starts over when it is. Until then it reads it, so that it stays. */
+  /**
+   * A run writes into a document that is not loaded: it starts over after the load. The read keeps the document loaded.
+   */
   bring(run: Run, unit: WriteUnit, home: DocumentIndex): void {
     const { document, replica, root } = home;
     if (document.loadError !== undefined || run.rehearsal || unit.hasPut(home)) return;
@@ -165,7 +169,7 @@ export class RunReads {
     throw abandon(run);
   }
 
-  /** Whether the run has read what is on its way from the store: then there is something to wait for. */
+  /** Whether the run has read a document that is being loaded and will arrive. */
   hasReadTooEarly({ node }: Run): boolean {
     const loads = this.#persistence.loadsOf(node);
     if (loads === undefined) return false;
@@ -173,7 +177,7 @@ export class RunReads {
     return true;
   }
 
-  /** What the last run has to wait for; asking takes it. */
+  /** Takes the loads that the last run must wait for. */
   takeLoads(): Promise<unknown> | undefined {
     const { loads } = this;
     this.loads = undefined;
@@ -181,7 +185,7 @@ export class RunReads {
   }
 }
 
-/** Marks the run and gives the signal to throw through the node's function. Code that catches it cannot keep the run. */
+/** Marks the run and returns the signal to throw. Code that catches the signal cannot keep the run. */
 function abandon(run: Run): typeof START_OVER {
   run.isAbandoned = true;
   return START_OVER;

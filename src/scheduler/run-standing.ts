@@ -1,6 +1,6 @@
 /**
- * The commits that the reads of a run rest on, and whether they last (R58, R62). Reads of computed values count as reads of the
- * documents that those come from.
+ * Whether the commits that a run's reads rest on are confirmed (R58, R62). A read of a computed value counts as reads
+ * of its sources.
  */
 import type { CommitOutcome, ReadClaim } from "../store/commit.ts";
 import type { Replica } from "../store/replica.ts";
@@ -10,12 +10,12 @@ import type { Edge } from "./node.ts";
 import type { Run } from "./run.ts";
 import type { Turns } from "./turns.ts";
 
-/** Resolves when that is known; undefined where the store has all of them. */
+/** Resolves when the outcomes are known; undefined if the store has all of these commits. */
 export function standingOf(run: Run, turns: Turns): Promise<boolean> | undefined {
   if (run.tail === null) return undefined;
   const outcomes: Promise<CommitOutcome>[] = [];
   for (const [replica, reads] of claimsOf(run)) {
-    // Writes of plain code that readers know already may not be a commit yet.
+    // Plain writes that readers have seen may not be a commit yet.
     turns.seal(replica);
     const outcome = replica.standingOf(reads);
     if (outcome !== undefined) outcomes.push(outcome);
@@ -36,7 +36,7 @@ function claimsOf(run: Run): Map<Replica, ReadClaim[]> {
   return claims;
 }
 
-/** The reads that the run has made so far, and those of documents that its computed values come from. */
+/** The reads of the run so far, with the sources of computed values. */
 function* readsUpTo({ node, tail }: Run): Iterable<Edge> {
   const derived = new Set<DocumentIndex>();
   for (let edge = node.reads; edge !== null; edge = edge === tail ? null : edge.next) {

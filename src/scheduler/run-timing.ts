@@ -1,7 +1,7 @@
 /**
- * How long runs take, for the gates: whoever is slow again and again is debounced (R3). An effect is timed in its first runs, in some more if
- * one of them was slow, and then once in a while: reading the clock costs as much as a run, and of ten thousand effects each runs
- * now and then. A run that is awaited is timed always. Holds nothing.
+ * Measures run times for the automatic debounce of slow effects (R3). An effect is timed in its first runs, in some
+ * more if one was slow, and then once in a while, because reading the clock costs as much as a run. An awaited run is
+ * always timed. It has no state.
  */
 import type { Host } from "../host/host.ts";
 import type { Gates } from "./gates.ts";
@@ -11,7 +11,6 @@ const TIMED_RUNS = 2;
 const TIMED_RUNS_OF_SLOW = 8;
 const TIMED_AGAIN_MASK = 31;
 
-/** In place of a time. */
 export const NOT_TIMED = -1;
 
 export class RunTiming {
@@ -27,12 +26,12 @@ export class RunTiming {
     return this.#host.monotonic();
   }
 
-  /** A node is about to run; gives when, if that is worth knowing. */
+  /** A node is about to run; returns the time, or `NOT_TIMED`. */
   begin(node: SchedulerNode): number {
     return node.kind === "effect" && isWorthTiming(node) ? this.now : NOT_TIMED;
   }
 
-  /** It has run, since then. */
+  /** The run that began at that time has ended. */
   end(node: SchedulerNode, began: number): void {
     if (began !== NOT_TIMED) this.#gates.ran(node, this.now - began);
     else if (node.gate !== undefined) this.#gates.ran(node, 0);

@@ -1,7 +1,7 @@
 /**
- * What a run writes. Its result, and documents that it derives besides, are put in place at once and are no commit; its side-writes
- * are collected in a unit, which is committed or taken back as a whole (Scheduler v2 §4.3, §7.3). What becomes of the commit is
- * in `run-commits.ts`.
+ * The writes of a run. Its result, and other documents that it derives, are set at once without a commit. Its
+ * side-writes are collected in a unit, which is committed or rolled back as a whole (Scheduler v2 §4.3, §7.3).
+ * `run-commits.ts` handles the outcome.
  */
 import { admitFrozen } from "../store/admit.ts";
 import { SHARED_SCOPE } from "../store/document.ts";
@@ -34,19 +34,19 @@ export class RunWrites {
     this.#commits = parts.commits;
   }
 
-  /** Puts what a node has derived into a document: at once for readers here, without a commit. */
+  /** Sets a derived document: visible at once, without a commit. */
   put({ node, label }: Run, root: Address, value: unknown): void {
     const { document } = root;
     if (label !== PUBLIC || document.labels !== undefined) this.#flow.derive(node, root, label);
     const before = document.value;
     const after = value === undefined ? undefined : admitFrozen(value, before);
-    // What was admitted is neither NaN nor -0.
+    // An admitted value is neither NaN nor -0, so `===` is enough.
     if (before === after) return;
     document.value = after;
     this.#invalidation.changed(root, before, after, node, node.changeGroup);
   }
 
-  /** Readers of the node's output run again, though its value has not changed. */
+  /** Invalidates the readers of the node's output, although its value is the same. */
   touched({ node }: Run, output: Address): void {
     this.#invalidation.changed(output, undefined, undefined, node, node.changeGroup);
   }
@@ -73,7 +73,9 @@ export class RunWrites {
     return run.unit;
   }
 
-  /** Commits what the run has written so far; throws, with nothing committed, where it could be read by who must not know. */
+  /**
+   * Commits the writes of the run so far; throws without a commit if a reader of a written place lacks the clearance.
+   */
   commit(run: Run): void {
     if (run.label.length > 0) {
       if (run.unit !== null) this.#flow.requireWritable(run, run.unit.addresses());
@@ -82,7 +84,7 @@ export class RunWrites {
     this.#commits.commit(run);
   }
 
-  /** Labels all that a materializer may write. */
+  /** Labels the whole envelope of a materializer. */
   #raise(run: Run): void {
     const raises = this.#flow.raises(run);
     const place = run.node.envelope?.[0];
@@ -97,7 +99,7 @@ export class RunWrites {
   }
 }
 
-/** Whether a computation has declared that it writes there. A slot of another scope is its own affair. */
+/** Whether a computation has declared that it writes there. Documents of other scopes are not checked. */
 function isInSurface(node: SchedulerNode, address: Address): boolean {
   if (address.home.document.scope !== SHARED_SCOPE) return true;
   if (node.outputs.some((output) => output.home === address.home)) return true;

@@ -1,7 +1,7 @@
 /**
- * One run of one node: the cursor over its registered reads, its side-writes, its label. The runner keeps one for each depth of nesting
- * and uses it again for the next run there, so that running makes nothing and looks at little; one that is awaited is the node's until
- * it has ended. Whoever must know of a run after that keeps what he needs of it. Functions get a `RunHandle` instead.
+ * One run of one node: the cursor over its registered reads, its side-writes, its label. The runner keeps one object
+ * per depth of nesting and reuses it, so that a run allocates no memory. An awaited run belongs to its node until it
+ * has ended. Code that needs data of a run after its end copies the data. Functions get a `RunHandle` instead.
  */
 import type { Label } from "../store/label.ts";
 import type { Address } from "./address.ts";
@@ -12,19 +12,19 @@ export class Run {
   node: SchedulerNode;
   /** Unique per run; addresses remember it. */
   id: number;
-  /** What it has read so far, and was made of, is labelled with (§10). */
+  /** The label of its reads so far and of its captures (§10). */
   label: Label;
-  /** The last registered read that this run has confirmed or made; null before the first. */
+  /** The last registered read that this run has repeated or added; null before the first. */
   tail: Edge | null = null;
-  /** One of its reads was interrupted: the run starts over, also where its code has caught that. */
+  /** A read was interrupted: the run starts over, even if its code caught the signal. */
   isAbandoned = false;
-  /** It has read a document that is not known, or an output that waits for one. */
+  /** It has read a document that is not loaded, or an output that waits for one. */
   isEarly = false;
-  /** It has ended: a read through it registers no edge. */
+  /** It has ended: reads through it register no edge. */
   isOver = false;
-  /** Side-writes, once there are any; none when it has ended. */
+  /** Side-writes, once there are any; null after the run. */
   unit: WriteUnit | null = null;
-  /** Looks but leaves no trace: the idempotency check's second run. */
+  /** The second run of the idempotency check: without lasting effect. */
   readonly rehearsal: boolean;
 
   constructor(node: SchedulerNode, id: number, rehearsal = false) {
@@ -34,7 +34,7 @@ export class Run {
     this.rehearsal = rehearsal;
   }
 
-  /** Serves as the next run. */
+  /** Reuses the object for the next run. */
   begin(node: SchedulerNode, id: number): void {
     this.node = node;
     this.id = id;
@@ -45,9 +45,9 @@ export class Run {
   }
 
   /**
-   * Whether a read of all that lies there is one that the run has made already, or the one that came next in the last run too: then it is
-   * made, and the value is what lies there. Everything else is for `run-reads.ts`. This calls nothing, so that the engine always
-   * compiles it into the code that reads (`docs/decisions/0006`).
+   * Whether a deep read repeats one of this run, or the next read of the last run; then it is logged, and the document
+   * has the value. All other reads go to `run-reads.ts`. This function calls no other, so that the engine always
+   * inlines it (`docs/decisions/0006`).
    */
   repeats(address: Address): boolean {
     const { document } = address;

@@ -1,14 +1,15 @@
 /**
- * Running a node (Scheduler v2 §7.3): one unit of writes, reads compared with the registered ones while they are made, the
- * result put into the primary output, errors reported with the node left subscribed. Knows whose code executes now, and so
- * where a read or a write belongs: to a run (`run-reads.ts`, `run-writes.ts`), to the attempt of a handler, or to plain code.
+ * Runs a node (Scheduler v2 §7.3): reads are compared with the registered ones as they are made, the result goes into
+ * the primary output, side-writes are one unit, and after an error the node stays subscribed. Knows which code executes
+ * now, and so the owner of a read or a write: a run (`run-reads.ts`, `run-writes.ts`), the attempt of a handler, or
+ * plain code.
  *
  * ```
  *   taken from the agenda: status clean, causes taken
  *      ├── returns ──────────────> reads trimmed, side-writes and output published, done
  *      ├── returns a promise ────> awaited; the pass waits with it
- *      ├── throws ───────────────> side-writes taken back, output undefined, reported
- *      └── is abandoned ─────────> side-writes taken back, queued again: what it read has to run or to come first
+ *      ├── throws ───────────────> side-writes rolled back, output undefined, reported
+ *      └── is abandoned ─────────> side-writes rolled back, queued again after the inputs that it found outdated
  * ```
  */
 import { asyncContext } from "../host/async-context.ts";
@@ -45,19 +46,19 @@ import type { WriteTarget } from "./write-unit.ts";
 export class Runner implements RunHome {
   /** The run whose synchronous part is executing. */
   current: Run | null = null;
-  /** The attempt of a handler whose synchronous part is executing. Nodes that run meanwhile are not part of it. */
+  /** The attempt of a handler whose synchronous part is executing. Nodes that run meanwhile do not belong to it. */
   attempt: Attempt | null = null;
-  /** Those of its scheduler: attempts of another are none of its own. */
+  /** The views of this scheduler; attempts with other views belong to another scheduler. */
   views: Views | undefined;
-  /** Reads register no dependency: the code inside `untracked` executes. */
+  /** Reads register no dependency: code inside `untracked` executes. */
   isUntracked = false;
   /** Nodes whose asynchronous run has not ended. */
   readonly awaited = new Set<SchedulerNode>();
-  /** What the code that executes has begun to wait for. */
+  /** Waits for rest that the executing code has begun. */
   readonly selfWaits = new SelfWaits();
-  /** Runs inside runs, now. */
+  /** Present depth of nested runs. */
   #depth = 0;
-  /** One for each depth, as far as it has ever been. */
+  /** One object for each depth reached so far. */
   readonly #runs: Run[] = [];
   #lastRun = 0;
   readonly #graph: Graph;
@@ -101,13 +102,15 @@ export class Runner implements RunHome {
     this.#writes = parts.writes;
   }
 
-  /** The attempt that the code which executes is part of: that of the slot or, after an `await`, that of the async context. */
+  /**
+   * The attempt that the executing code belongs to: a synchronous one or, after an `await`, that of the async context.
+   */
   get active(): Attempt | null {
     const attempt = this.attempt ?? this.#followed();
     return attempt === null || attempt.isOver ? null : attempt;
   }
 
-  /** The same for a write, which a handler that has ended may not make. */
+  /** The same for a write; throws if the handler has ended. */
   #writer(): Attempt | null {
     const attempt = this.attempt ?? this.#followed();
     attempt?.requireOpen();
@@ -117,14 +120,15 @@ export class Runner implements RunHome {
   #followed(): Attempt | null {
     const context = asyncContext.get();
     if (!(context instanceof Attempt) || context.views !== this.views) return null;
-    // Plain code may have written since the handler's last stretch.
+    // Plain code may have written since the handler's last await.
     if (!context.isOver) this.#turns.seal(context.replica);
     return context;
   }
 
-  // Whose reads and writes -----------------------------------------------------------------------------------------------
+  // Owners of reads and writes
+  // -------------------------------------------------------------------------------------------
 
-  /** A read by whatever runs now; in plain code outside of a transaction it is just the value. */
+  /** A read by the executing code; in plain code outside of a transaction it just returns the value. */
   read(address: Address, shallow: boolean): Json | undefined {
     const run = this.current;
     if (run !== null)
@@ -145,7 +149,7 @@ export class Runner implements RunHome {
     return address.value;
   }
 
-  /** A read inside a run that registers no dependency. The run carries the label of the value all the same. */
+  /** A read inside a run that registers no dependency. The run still gets the label of the value. */
   #peek(run: Run, address: Address, shallow: boolean): Json | undefined {
     const { document, home } = address;
     document.touched = true;
@@ -156,7 +160,7 @@ export class Runner implements RunHome {
     return address.value;
   }
 
-  /** Runs code whose reads register no dependency of the node that runs now. */
+  /** Runs code whose reads register no dependency of the running node. */
   untracked<T>(code: () => T): T {
     const outer = this.isUntracked;
     this.isUntracked = true;
@@ -167,7 +171,7 @@ export class Runner implements RunHome {
     }
   }
 
-  /** A read by a run that code holds in its hand, after an await. */
+  /** A read through the handle of a run, after an await. */
   readAs(handle: RunHandle, address: Address, shallow: boolean): Json | undefined {
     return this.#reads.read(this.#runOf(handle), address, shallow);
   }
@@ -176,7 +180,7 @@ export class Runner implements RunHome {
     return this.#runOf(handle).label;
   }
 
-  /** The run that the node is in; between two, one that is over. */
+  /** The node's present run; between runs, an ended one. */
   #runOf({ node, awaited }: RunHandle): Run {
     if (this.current?.node === node) return this.current;
     if (awaited !== null) return awaited;
@@ -190,27 +194,27 @@ export class Runner implements RunHome {
   }
 
   /**
-   * Whether others may run inside the run, now: it has written nothing that they would see, it is not nested too deeply, and its code is
-   * what executes. A read through the handle after an await, outside of `within`, comes from nowhere.
+   * Whether other nodes may run inside the run now: it has no side-writes that they would see, the nesting is not too
+   * deep, and its code is executing. The last fails for a read through the handle after an await, outside of `within`.
    */
   mayNest(run: Run): boolean {
     if (run.unit !== null && !run.unit.isEmpty) return false;
     return this.#depth < NESTED_RUNS_MAX && this.current === run;
   }
 
-  /** The value as the code that runs now sees it, without reading it: a handler sees its own writes. */
+  /** The value as the executing code sees it, without a registered read: a handler sees its own writes. */
   glance(address: Address): Json | undefined {
     const active = this.current === null ? this.active : null;
     return active === null ? address.value : active.glance(address);
   }
 
-  /** Writes a value, mostly where the same code has just written. */
+  /** Writes a value; a repeated write by the same code takes a short path. */
   write(address: Address, value: unknown): void {
     const isPlainCode = this.current === null && this.attempt === null && asyncContext.get() === undefined;
     if (!isPlainCode || !this.#turns.writeAgain(address, value)) this.targetFor(address).set(address, value);
   }
 
-  /** Where a write goes: to the running node's unit, to the attempt of a handler, or to the ambient turn of the space. */
+  /** The target of a write: the running node's unit, the attempt of a handler, or the ambient turn of the space. */
   targetFor(address: Address): WriteTarget {
     requireNotComputed(address);
     if (this.current !== null) return this.#unitFor(this.current, address);
@@ -219,12 +223,14 @@ export class Runner implements RunHome {
 
   #unitFor(run: Run, address: Address): WriteTarget {
     const unit = this.#writes.unitFor(run, address);
-    // Before it is written into, and not merely replaced.
+    // Only for a write into the document, not for its replacement.
     if (address.parent !== null && !address.document.isKnown) this.#reads.bring(run, unit, address.home);
     return unit;
   }
 
-  /** A write of plain code rests on what it has read of a document that is not here. Whoever else reads, rests on it anyway. */
+  /**
+   * Makes a plain write claim its read of a document that is not loaded. Runs and attempts claim their reads anyway.
+   */
   restOn(address: Address): void {
     const { isKnown } = address.document;
     if (isKnown || this.current !== null || this.active !== null) return;
@@ -237,13 +243,14 @@ export class Runner implements RunHome {
     this.#writes.derive(this.current, address, value);
   }
 
-  // Running --------------------------------------------------------------------------------------------------------------
+  // Running
+  // --------------------------------------------------------------------------------------------------------------
 
-  /** Runs a node that the agenda has given out; a promise if its function is asynchronous. */
+  /** Runs a node that was taken from the agenda; returns a promise if its function is asynchronous. */
   run(node: SchedulerNode): Promise<void> | undefined {
     takeCauses(node);
     const wasNew = node.status === "never-ran";
-    // Before the run: what it changes itself is not its business, what others change meanwhile is.
+    // Set before the run: its own changes do not invalidate it, later changes by other code do.
     node.status = "clean";
     node.slot = RUNNING;
     const run = this.#begin(node);
@@ -269,13 +276,13 @@ export class Runner implements RunHome {
       this.#depth--;
       return this.#finishLater(run, result, wasNew);
     }
-    // A run that waits for documents opens no window of a gate: it has not happened yet.
+    // A run that waits for documents does not count, so it starts no throttle.
     if ((began !== NOT_TIMED || node.particulars !== null) && !run.isEarly) this.#timing.end(node, began);
     try {
       if (threw) this.#threw(run, thrown, wasNew);
       else this.#finish(run, result, wasNew);
     } finally {
-      // Its place is free only now: whoever was told of what it did, or of its error, may have read what had to run for that.
+      // Its run object is free only now, because listeners of its changes or errors may have caused nested runs.
       this.#depth--;
       this.#ended(run);
     }
@@ -290,7 +297,7 @@ export class Runner implements RunHome {
     return run;
   }
 
-  /** What is more to do for an effect, and for a node about which something is particular; gives when it began if it is timed. */
+  /** Further work for effects and for nodes with extras; returns the time of the start if the run is timed. */
   #beginOther(run: Run): number {
     const { node } = run;
     if (isProcess(node)) this.#flow.triggered(run);
@@ -308,14 +315,14 @@ export class Runner implements RunHome {
     handle.awaited = run;
     this.awaited.add(node);
     this.selfWaits.refuse(run.id, node.id);
-    // Nobody else's from now on; it had the place that is the next to be used.
+    // The run object now belongs to the node; the depth gets a new one.
     this.#runs[this.#depth] = new Run(node, 0);
     const began = this.#timing.now;
     let result: unknown;
     let thrown: unknown;
     let threw = false;
     try {
-      // Writes made in place must not stay uncommitted while other code gets to the documents.
+      // Writes in place must be committed before other code can read the documents.
       this.#endStretch(run);
     } catch (error) {
       this.#writes.takeBack(run);
@@ -337,7 +344,10 @@ export class Runner implements RunHome {
     this.#ended(run);
   }
 
-  /** A wait for rest, begun by the code that executes now. A run or a stream's handler that goes on after an await would wait for itself. */
+  /**
+   * A wait for rest, begun by the executing code. If a run, or a stream's handler, continues after an await, it would
+   * wait for itself.
+   */
   waitsForRest<T>(wait: () => Promise<T>, waiter: Attempt | null = this.active): Promise<T> {
     const run = this.current;
     const holder = run === null && waiter?.holdsRest ? waiter : null;
@@ -383,14 +393,14 @@ export class Runner implements RunHome {
   }
 
   /**
-   * Whether the commits last that the reads of the present run rest on, once that is known; undefined where the store has all of
+   * Whether the commits are confirmed that the reads of the present run rest on. Undefined if the store has all of
    * them, and outside of runs.
    */
   standing(): Promise<boolean> | undefined {
     return this.current === null ? undefined : standingOf(this.current, this.#turns);
   }
 
-  /** Runs code that is a part of the run: if it throws, what it has written is taken back, and nothing else. */
+  /** Runs code as part of the run: if it throws, only its own writes are rolled back. */
   atomically<T>(run: Run, code: () => T): T {
     const { unit } = run;
     if (unit !== null) return unit.atomically(code);
@@ -402,7 +412,7 @@ export class Runner implements RunHome {
     }
   }
 
-  /** Its node may be queued again, and has to be if something it read has changed meanwhile. */
+  /** The node may be queued again, and must be if one of its inputs changed meanwhile. */
   #ended(run: Run): void {
     const { node } = run;
     node.slot = UNQUEUED;
@@ -411,7 +421,7 @@ export class Runner implements RunHome {
 
   #threw(run: Run, error: unknown, wasNew: boolean): void {
     if (run.isAbandoned) this.#startOver(run, wasNew);
-    // Nothing is no error that anybody could see.
+    // Without an error object, the failure would be invisible.
     else this.#failed(run, error === undefined ? new Error(`${run.node.id} threw undefined`) : error);
   }
 
@@ -435,7 +445,7 @@ export class Runner implements RunHome {
     } catch (error) {
       return this.#failed(run, error);
     }
-    // Only where it is another: what is written to a node is written to memory that nobody else needs now.
+    // Compared first: the write to the node would load a cache line that the run does not need.
     if (node.error !== undefined) {
       node.error = undefined;
       if (output !== undefined && output.value === undefined) this.#writes.touched(run, output);
@@ -446,7 +456,7 @@ export class Runner implements RunHome {
     if (this.#introspection.checksIdempotency && node.kind === "computation") this.#rehearse(node);
   }
 
-  /** Runs a computation again on what it has just read; it must write the same. Asynchronous ones are not checked. */
+  /** Runs a computation again on the same inputs; it must write the same. Asynchronous ones are not checked. */
   #rehearse(node: SchedulerNode): void {
     const run = new Run(node, ++this.#lastRun, true);
     const outer = this.current;
@@ -457,7 +467,7 @@ export class Runner implements RunHome {
       const output = result === undefined ? undefined : admit(result, node.output?.value);
       this.#introspection.compare(node, output, run.unit !== null && !run.unit.isEmpty);
     } catch {
-      // It did not throw the first time.
+      // The first run did not throw.
       this.#introspection.compare(node, undefined, true);
     } finally {
       this.#writes.takeBack(run);
@@ -465,7 +475,7 @@ export class Runner implements RunHome {
     }
   }
 
-  /** Everything it read stays registered, now and before: whatever changes, it is worth another try. */
+  /** The reads of this run and of the last stay registered: a change of any of them is a reason to try again. */
   #failed(run: Run, error: unknown): void {
     const { node } = run;
     if (!node.registered) return this.#writes.takeBack(run);
@@ -481,7 +491,7 @@ export class Runner implements RunHome {
       if (node.isHidden) this.#reveal(node, output);
       const hadValue = output.value !== undefined;
       this.#writes.put(run, output, undefined);
-      // Readers throw the error: it is news to them, though the value is as undefined as before.
+      // Readers throw the error, so it must invalidate them although the value stays undefined.
       if (!hadValue && before !== error) this.#writes.touched(run, output);
     }
     if (node.envelope !== undefined && run.label.length > 0) this.#writes.commit(run);
@@ -489,7 +499,10 @@ export class Runner implements RunHome {
     if (node.record !== undefined) this.#persistence.ran(node, node.record);
   }
 
-  /** What is kept is not computed from documents that are on their way: the run goes on to find all of them, and starts over. */
+  /**
+   * A persisted node is not computed from documents that are being loaded: the run continues to find all of them, and
+   * starts over.
+   */
   #hasReadTooEarly(run: Run): boolean {
     if (run.node.record === undefined || !this.#reads.hasReadTooEarly(run)) return false;
     this.#startOver(run, run.node.runs === 0 && run.causes.length === 0);
@@ -508,16 +521,20 @@ export class Runner implements RunHome {
     if (this.#awaitsDocuments(node)) this.#hide(node);
   }
 
-  // Documents that are not loaded ------------------------------------------------------------------------------------------
+  // Documents that are not loaded
+  // ---------------------------------------------------------------------------------------
 
-  /** Whether the result of a run that read too early is dropped. A node that shows it hears of the documents all the same. */
+  /**
+   * Whether the result of a run that read too early is dropped. A node with `show` keeps it and is woken by the
+   * documents.
+   */
   #mustWait({ node }: Run): boolean {
     if (node.whileLoading !== "show") return true;
     this.#awaitsDocuments(node);
     return false;
   }
 
-  /** Takes the node from the agenda until one of the documents is known; false if all of them are by now. */
+  /** Makes the node wait until one of the documents is loaded; false if all of them are. */
   #awaitsDocuments(node: SchedulerNode): boolean {
     const unknown = new Set<Replica>();
     for (let edge = node.reads; edge !== null; edge = edge.next)
@@ -535,7 +552,7 @@ export class Runner implements RunHome {
     output.document.state = "loading";
   }
 
-  /** The node has run with all its inputs: nodes that waited for its output run, also if that is the same. */
+  /** The node has run with all its inputs: wakes the nodes that wait for its output, even if the value is the same. */
   #reveal(node: SchedulerNode, { home }: Address): void {
     node.isHidden = false;
     home.document.madeHere();
@@ -543,7 +560,7 @@ export class Runner implements RunHome {
   }
 }
 
-/** Whether the error is that of a computed value which the node has read: it was reported there. */
+/** Whether the error was thrown by a computed value that the node read: it was reported there. */
 function isPassedOn(node: SchedulerNode, error: unknown): boolean {
   for (let edge = node.reads; edge !== null; edge = edge.next) {
     if (edge.address.home.writers.some((writer) => writer !== node && writer.error === error)) return true;

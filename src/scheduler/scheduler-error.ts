@@ -1,12 +1,12 @@
-/** Misuse of a scheduler, and what it could not do before it had to end. */
+/** Misuse of a scheduler, and work that it could not finish before it was closed. */
 import { MillraceError } from "../message/millrace-error.ts";
 
 export type SchedulerErrorCode =
-  /** It was closed before what was asked of it was done. */
+  /** It was closed before the request was complete. */
   | "SCHEDULER_CLOSED"
-  /** A run, a send or a commit was not over when the grace of the close was. */
+  /** A run, a send or a commit had not ended after the grace period of the close. */
   | "SCHEDULER_GAVE_UP"
-  /** A run or a handler awaits what ends only after it. */
+  /** A run or a handler awaits an event that comes only after its own end. */
   | "SCHEDULER_WAITS_FOR_ITSELF";
 
 export class SchedulerError extends MillraceError<SchedulerErrorCode> {

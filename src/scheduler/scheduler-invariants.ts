@@ -1,6 +1,6 @@
 /**
- * What is true of a scheduler whenever nothing of it is running: `Scheduler.checkInvariants` for tests and diagnosis. Walks
- * everything and derives liveness anew, so it is no check for production.
+ * The invariants of a scheduler between runs, for tests and diagnosis (`Scheduler.checkInvariants`). The check visits
+ * all nodes and derives liveness anew, so it is too slow for production.
  */
 import type { Address, DocumentIndex } from "./address.ts";
 import type { Agenda } from "./agenda.ts";
@@ -17,7 +17,7 @@ interface Parts {
   readonly gates: Gates;
 }
 
-/** The first contradiction, thrown. */
+/** Throws the first violation. */
 export function checkScheduler(parts: Parts): void {
   const nodes = [...parts.registry.all()];
   checkEdges(nodes, parts.graph);
@@ -26,7 +26,7 @@ export function checkScheduler(parts: Parts): void {
   checkAgenda(nodes, parts);
 }
 
-/** Every edge stands where it should, and nothing else stands there. */
+/** Every read has its edge in the lists where it belongs, and there are no other edges. */
 function checkEdges(nodes: readonly SchedulerNode[], { tick }: Graph): void {
   const edgesAt = new Map<Address, number>();
   const linked = new Set<Edge>();
@@ -67,7 +67,7 @@ function checkEdges(nodes: readonly SchedulerNode[], { tick }: Graph): void {
   ensure(found === linked.size, "a live read is not listed at its address");
 }
 
-/** What is read or written is the replica's own, and held by each place that is read and each node that writes. */
+/** A document that is read or written is in its replica, with one hold for each read place and each writer. */
 function checkHolds(homes: ReadonlySet<DocumentIndex>, edgesAt: ReadonlyMap<Address, number>): void {
   const needed = new Map([...homes].map((home) => [home, home.writers.length]));
   for (const { home } of edgesAt.keys()) needed.set(home, (needed.get(home) ?? 0) + 1);
@@ -77,15 +77,12 @@ function checkHolds(homes: ReadonlySet<DocumentIndex>, edgesAt: ReadonlyMap<Addr
   }
 }
 
-/** What lies below has not changed later than what is above it, and nothing after now. */
+/** A stamp is not newer than that of its parent, or than the graph's tick. */
 function checkStamps(root: Address, tick: number): void {
   const open = [root];
   for (const address of open) {
     const { parent, stamp, shape } = address;
-    ensure(
-      shape <= stamp && stamp <= (parent?.stamp ?? tick),
-      `${address} is stamped ${stamp}, after what is above it`,
-    );
+    ensure(shape <= stamp && stamp <= (parent?.stamp ?? tick), `${address} is stamped ${stamp}, later than its parent`);
     for (const child of address.children?.values() ?? []) {
       ensure(child.parent === address, `${child} is not the child of ${address}`);
       open.push(child);
@@ -93,7 +90,7 @@ function checkStamps(root: Address, tick: number): void {
   }
 }
 
-/** Liveness and demand are what deriving them anew gives. */
+/** Liveness and demand equal those that are derived anew. */
 function checkDemand(nodes: readonly SchedulerNode[]): void {
   const live = new Set(nodes.filter((node) => node.rooted || node.provisional));
   const demand = new Map(nodes.map((node) => [node, Number(node.rooted) + Number(node.provisional)]));
@@ -108,7 +105,7 @@ function checkDemand(nodes: readonly SchedulerNode[]): void {
   }
   for (const node of nodes) {
     const check = checker(node);
-    check(node.live === live.has(node), node.live ? "is live and nothing demands it" : "is dormant and demanded");
+    check(node.live === live.has(node), node.live ? "is live without demand" : "is dormant and demanded");
     check(node.demand === demand.get(node), `counts ${node.demand} demands, there are ${demand.get(node)}`);
   }
 }
@@ -132,7 +129,7 @@ function checkAgenda(nodes: readonly SchedulerNode[], { agenda, gates }: Parts):
   for (const node of nodes) {
     const check = checker(node);
     const isHeld = gates.held.has(node);
-    // One that runs now (asynchronously) is queued again when it has ended.
+    // A running (asynchronous) node is queued again when its run ends.
     const wantsToRun = node.live && node.status !== "clean" && node.slot !== RUNNING && !node.isWaiting;
     check(isHeld === (node.gate?.held ?? false), "disagrees with the gates about waiting for them");
     check(queued.has(node) === (wantsToRun && !isHeld), `is ${node.status}, ${queued.has(node) ? "" : "not "}queued`);

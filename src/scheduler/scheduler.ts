@@ -1,13 +1,13 @@
 /**
- * Scheduler v2 as others see it: every operation of its public API (§13), each handed to the component that owns what it is about. It
- * holds no state of its own, and no component knows it; `components.ts` puts them together.
+ * The facade of the scheduler: the public API of Scheduler v2 (§13). Each operation belongs to the component that owns
+ * its data; `components.ts` composes them.
  *
  * ```
- *   registry   who there is             gates          when they may run
- *   graph      who reads and writes     agenda         what there is to do
- *   invalidation  what changed  ──────> agenda ──────> settle ──> runner ──> turns ──> replica, store
- *                        ^───────────────────────────────────────────┘  (a run's writes are changes like any other)
- *   events     what was sent ──> dispatch ──> the stream's handler ──> replica, store ──> answers
+ *   registry   nodes                   gates          earliest times of runs
+ *   graph      reads and writes        agenda         nodes that must run
+ *   invalidation  changes  ──────> agenda ──────> settle ──> runner ──> turns ──> replica, store
+ *                      ^───────────────────────────────────────────┘  (a run's writes are changes too)
+ *   events     sends ──> dispatch ──> the stream's handler ──> replica, store ──> answers
  * ```
  * SPEC: I1-I11 and R.
  */
@@ -45,7 +45,7 @@ export class Scheduler implements Disposable {
   readonly #components: Components;
   /** Calls of confirmed observers that wait for the store. */
   readonly #deliveries = new Set<Promise<void>>();
-  /** One step nearer: every read, every write and every flush goes there. */
+  /** Direct references, because every read, write and flush uses them. */
   readonly #runner: Runner;
   readonly #settle: Settle;
   /** Calls of `batch` that have not returned. */
@@ -57,29 +57,30 @@ export class Scheduler implements Disposable {
     this.#settle = this.#components.settle;
   }
 
-  // Addresses, reads and writes -----------------------------------------------------------------------------------------
+  // Addresses, reads and writes
+  // -----------------------------------------------------------------------------------------
 
-  /** The address of a document's root; `at` goes down from there. Loads nothing. */
+  /** The address of a document's root. Loads no document. */
   document(replica: Replica, ref: DocumentRef): Address {
     return this.#components.documents.root(replica, ref);
   }
 
-  /** The address of the same place now, for whoever has kept one that is `gone`. */
+  /** The current address of the same place, for one that is `gone`. */
   again(address: Address): Address {
     return this.#components.documents.again(address);
   }
 
-  /** Keeps a document here, which no store has, for as long as the node is registered. */
+  /** Keeps a document that no store has, as long as the node is registered. */
   keepFor(node: SchedulerNode, address: Address): void {
     this.#components.documents.keepFor(node, address);
   }
 
-  /** Where a computation's result goes. */
+  /** The place of a computation's result. */
   outputOf(node: SchedulerNode): Address | undefined {
     return this.#components.documents.outputOf(node);
   }
 
-  /** The value as the code that runs now sees it, without reading it: a handler sees its own writes. */
+  /** The value as the executing code sees it, without a registered read: a handler sees its own writes. */
   glance(address: Address): Json | undefined {
     return this.#runner.glance(address);
   }
@@ -89,7 +90,7 @@ export class Scheduler implements Disposable {
     return this.#runner.read(address, shallow);
   }
 
-  /** Whether the read is one of those that the run has made before: then it is made, and the value is what lies there. */
+  /** Whether a read repeats one of the present run; see `Run.repeats`. */
   repeats(address: Address): boolean {
     const run = this.#runner.current;
     return run === null || this.#runner.isUntracked ? false : run.repeats(address);
@@ -109,7 +110,7 @@ export class Scheduler implements Disposable {
     this.#runner.targetFor(address).remove(address);
   }
 
-  /** Adds elements at the end of an array, which is made if there is none. */
+  /** Adds elements at the end of an array, which is created if it is absent. */
   append(address: Address, items: readonly unknown[]): void {
     this.#runner.targetFor(address).append(address, items);
   }
@@ -118,30 +119,30 @@ export class Scheduler implements Disposable {
     this.#runner.targetFor(address).splice(address, index, remove, insert);
   }
 
-  /** What is written next follows from what was read here: does not last if there is something that was not here to be read. */
+  /** Makes the next write depend on a read here: it is rejected if the place turns out not to be absent. */
   restOn(address: Address): void {
     this.#runner.restOn(address);
   }
 
   /**
-   * Writes a document that the running node derives besides its output. Like an output it is recomputable: it is there at once
-   * for every reader here and is no commit of its own.
+   * Writes a document that the running node derives besides its output. Like an output it is recomputable, visible at
+   * once, and in no commit.
    */
   derive(address: Address, value: unknown): void {
     this.#runner.derive(address, value);
   }
 
-  /** The node that runs now, where one does. */
+  /** The running node. */
   get running(): SchedulerNode | undefined {
     return this.#runner.current?.node;
   }
 
-  /** Whether the state that the present run has read lasts, once that is known; undefined where the store has all of it. */
+  /** Whether the state that the present run has read is confirmed; undefined if the store has all of it. */
   standing(): Promise<boolean> | undefined {
     return this.#runner.standing();
   }
 
-  /** Runs code that belongs to no run and to no handler: its reads register nowhere, its writes are plain. */
+  /** Runs code that belongs to no run and no handler: its reads register no edges, its writes are plain. */
   outsideRuns<T>(code: () => T): T {
     return this.#runner.outsideRuns(() => this.outside(code));
   }
@@ -152,33 +153,33 @@ export class Scheduler implements Disposable {
     void calls.finally(() => this.#deliveries.delete(calls));
   }
 
-  /** Whether the run that executes now has read a document that is still to be loaded. */
+  /** Whether the running node has read a document that is still to be loaded. */
   get isEarly(): boolean {
     return this.#runner.current?.isEarly ?? false;
   }
 
-  /** Another after code of the run that executes now has read a place that the run had not, or has written. */
+  /** A marker that changes when the present run writes, or reads a new place. */
   get runMark(): object | null {
     const run = this.#runner.current;
     return run === null ? null : (run.unit ?? run.tail);
   }
 
-  /** Whether a transaction that begins now is a part of a node's run or of an attempt. */
+  /** Whether a transaction that begins now is part of a node's run or of an attempt. */
   get isUnderWay(): boolean {
     return this.#components.attempts.isUnderWay;
   }
 
-  /** Runs synchronous code as a part of the run or the attempt that is under way: if it throws, its writes are taken back. */
+  /** Runs synchronous code as part of the current run or attempt: if it throws, its writes are rolled back. */
   transactInside<T>(code: (attempt: Attempt | undefined) => T): T {
     return this.#components.attempts.transactInside(code);
   }
 
-  /** Runs synchronous code as a part of an attempt, also where a node runs. */
+  /** Runs synchronous code as part of an attempt, even while a node runs. */
   within<T>(attempt: Attempt, code: () => T): T {
     return this.#runner.outsideRuns(() => attempt.within(code));
   }
 
-  /** The kind of the attempts of a handler: they read on where documents are missing, and wait for computed values. */
+  /** The kind of a handler's attempts: they continue if a document is missing, and wait for computed values. */
   attemptsOf(name: string, clearance: Label | undefined, options?: Partial<AttemptKind>): AttemptKind {
     const { views, host, reading } = this.#components;
     const demand = () => new AttemptDemand(reading, name);
@@ -189,7 +190,7 @@ export class Scheduler implements Disposable {
     };
   }
 
-  /** Runs code that is no part of the handler that has called it. */
+  /** Runs code that is not part of the calling handler. */
   outside<T>(code: () => T): T {
     const runner = this.#runner;
     const outer = runner.attempt;
@@ -201,12 +202,13 @@ export class Scheduler implements Disposable {
     }
   }
 
-  // Streams --------------------------------------------------------------------------------------------------------------
+  // Streams
+  // --------------------------------------------------------------------------------------------------------------
 
   /** Whether sends of effects wait until the state that the effect has read is confirmed. */
   holdsSends = false;
 
-  /** Sends a value to the stream at an address; inside a handler or a transaction it lives only if that commits. */
+  /** Sends a value to the stream at an address; a send of a handler or a transaction exists only if that commits. */
   queueEvent(stream: Address, value: unknown, options: SendOptions = {}): Sent {
     const { events, introspection } = this.#components;
     const record = events.stream(stream);
@@ -217,35 +219,35 @@ export class Scheduler implements Disposable {
     return sent;
   }
 
-  /** Registers the one handler of a stream; the returned function takes it away. */
+  /** Registers the one handler of a stream; the returned function removes it. */
   addEventHandler(handler: EventHandler, stream: Address, options: HandlerOptions = {}): () => void {
     return this.#components.events.addHandler(this.#components.events.stream(stream), handler, options);
   }
 
-  /** Nobody will handle the stream, until a handler is registered again: what is sent to it is dropped and not kept waiting. */
+  /** Closes the stream until a handler is registered again: its sends are dropped and do not wait. */
   closeStream(stream: Address, why: string): void {
     this.#components.events.closeStream(this.#components.events.stream(stream), why);
   }
 
-  /** Finds handlers that are not registered yet, by the stream's link; without it, sends wait until one is registered. */
+  /** Loads handlers by the stream's link; without a loader, sends wait until a handler is registered. */
   set handlerLoader(loader: HandlerLoader | undefined) {
     this.#components.events.handlerLoader = loader;
   }
 
-  /** Lists the asynchronous stream handlers that run. */
+  /** Lists the running asynchronous stream handlers. */
   set board(board: WorkBoard | undefined) {
     this.#components.events.board = board;
   }
 
   /**
-   * Ties work to the handler's attempt, or the transaction, whose code runs now: it is told when that commit is applied, confirmed,
-   * or has failed. False where none runs, and the work is not tied to anything.
+   * Ties work to the current attempt or transaction, whose commit calls back when it is applied, confirmed or failed.
+   * False if there is none.
    */
   launch(launch: Launch): boolean {
     return this.#components.events.launch(launch);
   }
 
-  /** The attempt of a handler whose code runs now, where one does. */
+  /** The attempt of a handler whose code executes. */
   get attempt(): Attempt | undefined {
     return this.#runner.current === null ? (this.#runner.active ?? undefined) : undefined;
   }
@@ -254,19 +256,20 @@ export class Scheduler implements Disposable {
     return this.#components.events.snapshot();
   }
 
-  /** Drops what waits for handlers of a space that is about to close. */
+  /** Drops the waiting sends of a space that is about to close. */
   closeStreams(replica: Replica): void {
     this.#components.events.close(replica);
   }
 
-  // Labels ---------------------------------------------------------------------------------------------------------------
+  // Labels
+  // ---------------------------------------------------------------------------------------------------------------
 
-  /** What a read of all that lies there is labelled with. */
+  /** The label of a deep read at the address. */
   labelAt(address: Address): Label {
     return labelSeen(address, false);
   }
 
-  /** Labels a place with more than it is labelled with; here and now, and not in the store. */
+  /** Adds labels to a place in memory only, without a commit. */
   declareLabel(address: Address, label: Label): void {
     this.#components.flow.declare(address, label);
   }
@@ -275,7 +278,8 @@ export class Scheduler implements Disposable {
     this.#components.flow.undeclare(address, names);
   }
 
-  // Lifecycle ------------------------------------------------------------------------------------------------------------
+  // Lifecycle
+  // ------------------------------------------------------------------------------------------------------------
 
   register(spec: NodeSpec): SchedulerNode {
     return this.#components.lifecycle.register(spec);
@@ -286,19 +290,19 @@ export class Scheduler implements Disposable {
     this.#components.lifecycle.remake(node, compute, persisted);
   }
 
-  /** Removes a node, and what its runs have created. */
+  /** Removes a node, and the nodes that its runs created. */
   remove(node: SchedulerNode): void {
     this.#components.lifecycle.remove(node);
   }
 
-  /** Removes a node that will not come back: nothing of it is kept. */
+  /** Removes a node for good, with its stored row and output. */
   discard(node: SchedulerNode): void {
     this.#components.lifecycle.discard(node);
   }
 
   /**
-   * Resumes the computations that the code registers (§9.2): those whose inputs have not changed since they were written do not run.
-   * Nothing runs before all of them are known; resolves then.
+   * Resumes the computations that the code registers (§9.2): they do not run if their inputs are unchanged. Resolves
+   * when all are looked up; no node runs until then.
    */
   resume<T>(build: () => T): Promise<T> {
     return this.#components.persistence.resume(build);
@@ -310,7 +314,7 @@ export class Scheduler implements Disposable {
     for (const node of [...registry.all()]) if (writesInto(node, replica)) lifecycle.remove(node);
   }
 
-  /** A space has closed: nothing happens there any more. */
+  /** Forgets a closed space. */
   detach(replica: Replica): void {
     const { documents, invalidation, persistence, turns } = this.#components;
     documents.forget(replica);
@@ -319,12 +323,12 @@ export class Scheduler implements Disposable {
     turns.forget(replica);
   }
 
-  /** Tells the error listeners what keeps a space from being settled, which is about to close all the same. */
+  /** Reports the unfinished work of a space that is about to close. */
   tellUnfinished(replica: Replica, graceMs: number): void {
     tellUnfinished(this.#components, replica, graceMs);
   }
 
-  /** Ends without what is under way: it leaves nothing, and nobody waits for it any longer. */
+  /** Disposes without waiting for unfinished runs, which leave no effect. */
   abandon(): void {
     letGoOfRuns(this.#components);
     this.dispose();
@@ -346,21 +350,22 @@ export class Scheduler implements Disposable {
     return `Scheduler of ${this.#components.registry.size} nodes`;
   }
 
-  // Demand and flow ------------------------------------------------------------------------------------------------------
+  // Demand and flow
+  // ------------------------------------------------------------------------------------------------------
 
-  /** Settles what is synchronous, now; inside `batch`, at its end. */
+  /** Runs the synchronous work now; inside `batch`, at its end. */
   flush(): void {
     if (this.#runner.attempt !== null) throw flushedInside();
     if (this.#batches === 0) this.#flush();
   }
 
-  /** Nodes that run now are no part of a handler that settles. */
+  /** The runs are not part of a handler that calls `flush`. */
   #flush(): void {
     if (asyncContext.get() === undefined) this.#settle.flush();
     else asyncContext.clear(() => this.#settle.flush());
   }
 
-  /** Runs code and settles once at its end, also if it throws. */
+  /** Runs code and settles once at its end, even if it throws. */
   batch<T>(code: () => T): T {
     this.#batches++;
     try {
@@ -371,7 +376,7 @@ export class Scheduler implements Disposable {
     }
   }
 
-  /** Resolves when nothing can run now and nothing is about to; gates of nodes that have run do not count. */
+  /** Resolves when no node can run and none is about to; gates of nodes that have run do not count. */
   idle(): Promise<void> {
     return this.#runner.waitsForRest(() => this.#components.quiescence.idle());
   }
@@ -381,7 +386,10 @@ export class Scheduler implements Disposable {
     return this.#components.quiescence.isIdle;
   }
 
-  /** Idle, every commit has its answer, those included that nodes made because of an answer, and what is to be kept is stored. */
+  /**
+   * Resolves when the scheduler is idle, every commit has an outcome, and derived values are stored. Commits that
+   * follow from an outcome count too.
+   */
   async settled(): Promise<void> {
     const { documents, persistence } = this.#components;
     do {
@@ -393,10 +401,10 @@ export class Scheduler implements Disposable {
     } while (documents.hasPendingCommits || this.#deliveries.size > 0);
   }
 
-  /** What `read` gives once everything it reads is loaded and up to date: demands it, waits, and lets go. */
+  /** The result of `read` once its inputs are loaded and up to date: demands them, waits, and withdraws the demand. */
   pullOnce<T>(read: () => T, clearance?: readonly string[]): Promise<T> {
     const within = narrowed(clearance);
-    // A handler may: what it waits for is no send.
+    // A handler may pull, because a pull does not wait for sends.
     return this.#runner.waitsForRest(() => this.#components.pull.once(read, within), null);
   }
 
@@ -405,7 +413,8 @@ export class Scheduler implements Disposable {
     this.#components.quiescence.background(work);
   }
 
-  // Gates ----------------------------------------------------------------------------------------------------------------
+  // Gates
+  // ----------------------------------------------------------------------------------------------------------------
 
   setDebounce(node: SchedulerNode, ms: number): void {
     this.#components.gates.setDebounce(node, ms);
@@ -432,12 +441,13 @@ export class Scheduler implements Disposable {
     this.#components.persistence.changed(node);
   }
 
-  /** Stops a node before its next run until the breakpoint is taken away. */
+  /** Holds a node before its next run until the breakpoint is removed. */
   setBreakpoint(node: SchedulerNode, on: boolean): void {
     this.#components.gates.setBreakpoint(node, on);
   }
 
-  // Introspection --------------------------------------------------------------------------------------------------------
+  // Introspection
+  // --------------------------------------------------------------------------------------------------------
 
   getGraphSnapshot(): readonly NodeSnapshot[] {
     return this.#components.introspection.snapshot();
@@ -451,17 +461,17 @@ export class Scheduler implements Disposable {
     return this.#components.introspection.actionStats();
   }
 
-  /** What is wrong, if anything: contradictions of the scheduler itself, and nodes that misbehave. */
+  /** Violated invariants and misbehaving nodes. */
   runDiagnosis(): Diagnosis {
     return diagnose(this.#components);
   }
 
-  /** Throws if the scheduler contradicts itself. Not for the middle of a run. */
+  /** Throws if an invariant is violated. Must not be called during a run. */
   checkInvariants(): void {
     requireConsistent(this.#components);
   }
 
-  /** The computation whose result goes to the document of this id. */
+  /** The computation that writes the document of this id. */
   computationOf(replica: Replica, id: string): SchedulerNode | undefined {
     return this.#components.documents.computationOf(replica, id);
   }
@@ -470,7 +480,7 @@ export class Scheduler implements Disposable {
     return this.#components.registry.find(id);
   }
 
-  /** Whether what happens is noted, for `getTrace`; one topic at a time. */
+  /** Turns one topic of `getTrace` on or off. */
   setTraceEnabled(topic: TraceTopic, on: boolean): void {
     this.#components.trace[topic].on = on;
   }
@@ -487,7 +497,7 @@ export class Scheduler implements Disposable {
     return this.#components.introspection.whyNot(id);
   }
 
-  /** Whether every computation is run twice to see that it writes the same; for tests. */
+  /** Makes every computation run twice, to check that it writes the same; for tests. */
   set idempotencyCheck(on: boolean) {
     this.#components.introspection.checksIdempotency = on;
   }
@@ -496,7 +506,7 @@ export class Scheduler implements Disposable {
     return this.#components.introspection.notIdempotent;
   }
 
-  /** Tells the error listeners of something that went wrong beside any node. */
+  /** Tells the error listeners of an error that belongs to no node. */
   report(error: unknown): void {
     this.#components.introspection.report(error, undefined);
   }
@@ -516,5 +526,5 @@ function writesInto({ outputIn, outputs, envelope }: SchedulerNode, replica: Rep
 }
 
 function flushedInside(): StoreError {
-  return new StoreError("STORE_MISUSE", "a transaction settles nothing before it has ended; flush after it");
+  return new StoreError("STORE_MISUSE", "a transaction cannot settle the scheduler; call flush after it");
 }

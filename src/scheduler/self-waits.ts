@@ -1,9 +1,9 @@
 /**
- * Waiting for rest from inside of what rest waits for: an asynchronous run that awaits a pull, `idle` or `settled`, or an asynchronous handler
- * that awaits `idle` or `settled`, would wait for itself for ever. Such a wait is refused. SPEC: R49.
+ * Refuses waits that would never end: an asynchronous run that awaits a pull, `idle` or `settled`, and an asynchronous
+ * handler that awaits `idle` or `settled`. Both are work that the wait itself waits for. SPEC: R49.
  *
- * It is known for what begins while the code executes: in the stretch before the first await, where it is refused when the code turns out to be
- * asynchronous, and in stretches that are taken up with `within`. After an await without that, nothing tells whose code it is.
+ * A wait is recognized if it begins before the first await, or within `within`. Before the first await it is refused as
+ * soon as the code turns out to be asynchronous. After an await without `within`, the caller of a wait is unknown.
  */
 import type { Attempt } from "../work/attempt.ts";
 import { SchedulerError } from "./scheduler-error.ts";
@@ -12,10 +12,10 @@ import { SchedulerError } from "./scheduler-error.ts";
 export type Waiter = number | Attempt;
 
 export class SelfWaits {
-  /** What was begun by code that may turn out to be asynchronous, and is not over. */
+  /** Pending waits of code that may turn out to be asynchronous. */
   readonly #open = new Map<Waiter, ((reason: SchedulerError) => void)[]>();
 
-  /** The wait, refused if the waiter goes on after an await. */
+  /** The wait, which is refused if the waiter continues after an await. */
   unless<T>(waiter: Waiter, wait: Promise<T>): Promise<T> {
     const { promise, resolve, reject } = Promise.withResolvers<T>();
     const refusals = this.#open.get(waiter);
@@ -23,12 +23,12 @@ export class SelfWaits {
     else refusals.push(reject);
     const over = () => this.#open.delete(waiter);
     wait.then(resolve, reject).finally(over);
-    // Code that does not wait for it has no use for the refusal either.
+    // Code that does not await the result must not cause an unhandled rejection.
     promise.catch(() => undefined);
     return promise;
   }
 
-  /** The waiter's code goes on after an await: whatever it waits for waits for it. */
+  /** The waiter's code continues after an await, so its waits can never end. */
   refuse(waiter: Waiter, name: string): void {
     for (const reject of this.#open.get(waiter) ?? []) reject(waitsForItself(name));
     this.#open.delete(waiter);
@@ -38,6 +38,6 @@ export class SelfWaits {
 export function waitsForItself(name: string): SchedulerError {
   return new SchedulerError(
     "SCHEDULER_WAITS_FOR_ITSELF",
-    `${name} would wait for itself: nothing comes to rest before it has ended; read the cell with get(), which is tracked, or do the waiting in plain code`,
+    `${name} would wait for itself: the wait ends only after its own end; read the cell with get(), which is tracked, or do the waiting in plain code`,
   );
 }

@@ -1,16 +1,15 @@
 /**
- * What becomes of a handling when the store has answered: the one outcome of the send, and what happens to what it launched.
+ * Turns the store's answer to a handling into the one outcome of the send, and into the end of its launches. A handling
+ * that is not committed cancels its launches. SPEC: I10, I11.
  *
- * | answer | what happens |
+ * | answer | effect |
  * |---|---|
- * | committed | handled; what it launched is confirmed |
- * | its receipt is there | handled before, here or elsewhere: never again; the outcome carries that handling's result |
+ * | committed | handled; its launches are confirmed |
+ * | its receipt exists | handled before, here or elsewhere; the outcome has that handling's result |
  * | its origin was not committed | dropped |
- * | a read has moved, the commit beneath fell, the store was busy | again, at its old place in the queue, within a time window with jittered pauses |
- * | nobody knows | the store is asked whether the commit is there |
- * | anything else | failed for good |
- *
- * Whatever is not committed cancels what that attempt launched. SPEC: I10, I11.
+ * | stale read, earlier commit rolled back, store busy | again at its place in the queue, with pauses |
+ * | unknown | the store is asked whether the commit landed |
+ * | other rejections | failed for good |
  */
 
 import type { Host } from "../host/host.ts";
@@ -37,7 +36,7 @@ export interface Failing {
   readonly rejection?: Rejection;
 }
 
-/** Stands for the commit of an attempt that made none. */
+/** In place of the commit of an attempt that made none. */
 const NO_COMMIT: CommitIdentity = { session: "", localSequence: 0 };
 
 export class SendAnswers {
@@ -71,7 +70,7 @@ export class SendAnswers {
     send.endUnheard(result);
   }
 
-  /** The attempt's commit was rejected, or one that it needed before it. */
+  /** The attempt's commit was rejected, or a commit that it depends on. */
   rejected(queue: SendQueue, send: Send, rejection: Rejection): void {
     if (send.origin?.state === "failed") return this.drop(queue, send, "origin-failed", send.origin.why);
     if (rejection.reason === "origin-not-committed") return this.drop(queue, send, "origin-failed", rejection.message);
@@ -82,8 +81,9 @@ export class SendAnswers {
   }
 
   /**
-   * A handler that threw has failed only if what it had read stands: values of two moments may not fit together, and a commit that it
-   * stood on may fall. And only if the send was not handled before: then it may have thrown because of that. What fell with its origin was never sent.
+   * Commits the read set of a handler that threw. The throw counts as failure only if the reads validate, because
+   * values of two moments may be inconsistent, and only if the send was not handled before, which may be the reason for
+   * the throw. If the origin failed, the send is dropped.
    */
   threw(queue: SendQueue, handling: Handling, error: unknown): void {
     const { send } = handling;
@@ -105,14 +105,14 @@ export class SendAnswers {
     if (queue.closed) return this.drop(queue, send, "closed", "closed before it was handled");
     queue.requeue(send);
     const retries = this.#retriesOf(queue, send);
-    // It stood on another that comes before it: there is nothing to wait for but that one.
+    // It depended on an earlier send, which is tried first anyway.
     if (rejection.reason === "fell-with" && !retries.isOver) return;
-    // Nothing of it was committed that the store could be asked for.
+    // The attempt committed no writes that the store could be asked for.
     const stale = rejection.class === "unknown" ? { ...rejection, class: "failed" as const } : rejection;
     this.#park(queue, send, retries.next(stale, NO_COMMIT), () => undefined);
   }
 
-  /** The store gave no answer; until it says whether the commit is there, the send keeps its place. */
+  /** The commit's outcome is unknown; the send keeps its place until the store has answered. */
   #ask(queue: SendQueue, handling: Handling, result: Json, rejection: Rejection): void {
     const { send, lineage } = handling;
     if (queue.closed) {
@@ -150,7 +150,7 @@ export class SendAnswers {
     return send.retries;
   }
 
-  /** The store was asked for the receipt of a send before its handler is called. */
+  /** The receipt that was looked up before the handler is called. */
   known(queue: SendQueue, send: Send, known: Known): void {
     if (known.kind === "handled") this.#end(queue, send, { kind: "already", id: send.id, result: known.value });
     else if (known.kind === "too-old") {
@@ -159,7 +159,8 @@ export class SendAnswers {
     }
   }
 
-  // Ends -----------------------------------------------------------------------------------------------------------------
+  // Ends
+  // -----------------------------------------------------------------------------------------------------------------
 
   #already(queue: SendQueue, send: Send): void {
     this.#work.background(this.#readReceipt(queue, send));
@@ -175,8 +176,8 @@ export class SendAnswers {
       const message = `handled before, and the result cannot be read: ${thrownText(error)}`;
       return this.fail(queue, send, { reason: "load", message, error });
     }
-    // Its end may have come since the commit met it.
-    const message = "handled before, and what that returned is not kept any more";
+    // The receipt may have expired since the commit found it.
+    const message = "handled before, and its result is not stored any more";
     if (result === undefined) return this.fail(queue, send, { reason: "load", message });
     this.#end(queue, send, { kind: "already", id: send.id, result });
   }
@@ -206,14 +207,14 @@ export class SendAnswers {
     try {
       send.end(outcome);
     } catch (error) {
-      // The callback's own affair; the queue goes on.
+      // An error of the callback must not stop the queue.
       this.#introspection.report(error, undefined);
     }
   }
 
-  /** It is over: what stands behind it may go on. */
+  /** The send is over: the queue may go on. */
   #takeOut(queue: SendQueue, send: Send): void {
-    // One on its way to the store stands in no queue, and looking for it costs as much as the queue is long.
+    // A committing send is in no queue, and a search would cost as much as the queue is long.
     if (send.state === "aside") send.stream.letGo(send);
     else if (send.state !== "committing") queue.remove(send);
     this.#work.wake();

@@ -1,7 +1,7 @@
 /**
- * From what a handler returned to a commit that is on its way: the result becomes the receipt, which must be absent (I11); what was
- * written to other spaces is made durable there first, each with a receipt of its own; a send whose origin is not confirmed commits
- * only if that does (I10).
+ * Commits the result of a handler. The result becomes the receipt, which must not exist yet (I11). Writes to other
+ * spaces are committed first, each with a receipt of its own. A send with an unconfirmed origin commits only if the
+ * origin does (I10).
  */
 import type { Json } from "../message/json.ts";
 import { admit } from "../store/admit.ts";
@@ -26,20 +26,19 @@ export class SendCommit {
     this.#passes = passes;
   }
 
-  /** The handler has returned. */
   seal(queue: SendQueue, handling: Handling, value: unknown): void {
     const { send } = handling;
     let result: Json;
     try {
       result = value === undefined ? NO_RESULT : admit(value, undefined);
     } catch (error) {
-      handling.abort("what the handler returned cannot be stored");
+      handling.abort("the handler's result cannot be stored");
       return this.#answers.failWith(queue, send, "result", error);
     }
     try {
       handling.requireWritable();
     } catch (error) {
-      handling.abort("somebody could read it who must not");
+      handling.abort("a reader without the clearance could read its writes");
       return this.#answers.failWith(queue, send, "threw", error);
     }
     const { children } = handling;
@@ -48,7 +47,7 @@ export class SendCommit {
     void this.#commitAfterOthers(queue, handling, children, result);
   }
 
-  /** What was written to other spaces is durable first; if one of them refuses, nothing is committed here. */
+  /** Writes to other spaces must be durable first; if one of these commits is rejected, this space gets none. */
   async #commitAfterOthers(
     queue: SendQueue,
     handling: Handling,
@@ -62,7 +61,7 @@ export class SendCommit {
       transaction.leave(receipt);
       labelReceipt(handling, transaction, receipt);
       const outcome = await transaction.commit().outcome;
-      // An earlier attempt got that far: its writes there stand.
+      // `document-exists`: an earlier attempt committed its writes in that space.
       if (outcome.kind === "committed" || outcome.reason === "document-exists") continue;
       refusal = { ...outcome, message: `in space "${replica.space}": ${outcome.message}` };
       break;
@@ -103,7 +102,7 @@ export class SendCommit {
   }
 }
 
-/** What a handler returns is what it has read. */
+/** The label of a receipt is that of the handler's reads. */
 function labelReceipt({ label }: Handling, transaction: Transaction, { scope, id }: DocumentRef): void {
   if (label.length > 0) transaction.labels.push({ scope, id, path: [], labels: [...label] });
 }

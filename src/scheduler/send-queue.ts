@@ -1,10 +1,10 @@
 /**
- * The sends of one space, in the order they were sent (I4). One queue for each space: what happens in one does not hold up another.
- * A send that comes back after a rejection takes its old place, not the end. Bounded: what is over the bound is refused, visibly.
+ * The sends of one space, in the order in which they were sent (I4). Spaces have separate queues, so that they do not
+ * block each other. After a rejection, a send returns to its old place. The queue is bounded: further sends are refused
+ * with an outcome.
  *
- * How many handlings may be on their way to the store at once: as many as the bound says while commits last; one after a
- * conflict, since everything that was stacked on the fallen commit was run for nothing; from there twice as many with each commit
- * that lasts.
+ * The number of commits in flight is bounded too. A conflict sets the bound to one, because all handlings stacked on
+ * the rolled-back commit ran in vain; each confirmed commit doubles it, up to the maximum.
  */
 import type { Host } from "../host/host.ts";
 import { SENDS_IN_FLIGHT_MAX, SENDS_WAITING_MAX } from "../limits.ts";
@@ -14,23 +14,23 @@ import type { Send } from "./send.ts";
 
 export class SendQueue {
   readonly replica: Replica;
-  /** Names what plain code sends here; the replica's own session changes when a commit goes unanswered. */
+  /** Part of the ids of plain sends; the replica's own session changes after an unknown outcome. */
   readonly session: string;
-  /** The send whose handler is under way across awaits; nothing else of this queue is dispatched before it has ended. */
+  /** The send whose asynchronous handler is running; the queue dispatches no other send before its end. */
   running: Send | undefined;
-  /** Handlings whose commit has no answer yet. */
+  /** Handlings whose commit has no outcome yet. */
   inFlight = 0;
-  /** Sends that stand aside, at their streams. */
+  /** Sends that wait at their streams for a handler. */
   aside = 0;
   closed = false;
-  /** A commit has fallen and those who made it have not heard of it: what comes back may belong before the head. */
+  /** A commit was rolled back, and its caller has not heard yet: the returning send may belong before the head. */
   isShaken = false;
   #inFlightMax = SENDS_IN_FLIGHT_MAX;
   /** Ascending by `order`, from `#first` on. */
   #sends: Send[] = [];
   #first = 0;
   #lastOrder = 0;
-  /** Made by the first send with an id of its caller. */
+  /** Created by the first send with an id of its caller. */
   #receipts: Receipts | undefined;
 
   constructor(replica: Replica) {
@@ -38,7 +38,7 @@ export class SendQueue {
     this.session = replica.session;
   }
 
-  /** Which sends of the space were handled. */
+  /** The receipts of the space. */
   receipts(host: Host): Receipts {
     this.#receipts ??= new Receipts(host, this.replica);
     return this.#receipts;
@@ -56,7 +56,7 @@ export class SendQueue {
     return this.size + this.inFlight >= SENDS_WAITING_MAX;
   }
 
-  /** Whether the store has as many of this queue's commits as it may have. */
+  /** Whether as many commits are in flight as may be. */
   get isAhead(): boolean {
     return this.inFlight >= this.#inFlightMax;
   }
@@ -67,16 +67,15 @@ export class SendQueue {
     this.#sends.push(send);
   }
 
-  /** Takes the head. */
   shift(): void {
     this.#first++;
-    // Cut off when it is more than what waits: each is moved once at most.
+    // Cut off when more than half is used, so that each send is moved at most once.
     if (this.#first * 2 < this.#sends.length) return;
     this.#sends = this.#sends.slice(this.#first);
     this.#first = 0;
   }
 
-  /** Puts a send back where it was: before everything that was sent after it. */
+  /** Puts a send back at its place, before all later ones. */
   requeue(send: Send): void {
     send.state = "queued";
     let at = this.#first;
@@ -84,21 +83,21 @@ export class SendQueue {
     this.#sends.splice(at, 0, send);
   }
 
-  /** Puts back what stood aside, in order, each where it was. */
+  /** Puts the sends back at their places in the order. */
   takeBack(sends: readonly Send[]): void {
     for (const send of sends) send.state = "queued";
     this.#sends = [...sends, ...this.waiting()].sort((a, b) => a.order - b.order);
     this.#first = 0;
   }
 
-  /** Takes a send out, wherever it stands. */
+  /** Removes a send from any place. */
   remove(send: Send): void {
     if (send === this.head) return this.shift();
     const at = this.#sends.indexOf(send, this.#first);
     if (at >= 0) this.#sends.splice(at, 1);
   }
 
-  /** All that wait, in order. */
+  /** All waiting sends, in order. */
   waiting(): Send[] {
     return this.#sends.slice(this.#first);
   }

@@ -1,11 +1,11 @@
 /**
- * A send: one value for one stream, and what became of it. Every send ends in exactly one outcome.
+ * A send: one value for one stream. Every send has exactly one outcome.
  *
  * ```
  *   launched ──its attempt's commit is applied──> queued ──handler ran──> committing ──confirmed──> over
- *      (only where an attempt sent it)            ^ │ ^└─ waiting at the head for something: `wait`
+ *      (only if an attempt sent it)               ^ │ ^└─ waiting at the head, for the reason `wait`
  *                                                 │ │ └── stale: again, at its old place
- *                              there is a handler └aside: nothing handles its stream
+ *                        a handler is registered  └aside: its stream has no handler
  * ```
  */
 import type { Json } from "../message/json.ts";
@@ -24,21 +24,23 @@ import type { StreamRecord } from "./stream-record.ts";
 export type SendFailure =
   /** The handler threw. */
   | "threw"
-  /** What finds out what the handler reads threw. */
+  /** The handler took longer than its timeout. */
+  | "timeout"
+  /** The preflight threw. */
   | "preflight"
-  /** Something that the handler reads, or the handler itself, could not be loaded. */
+  /** A document that the handler reads, or the handler itself, could not be loaded. */
   | "load"
-  /** What the handler returned cannot be stored. */
+  /** The result of the handler cannot be stored. */
   | "result"
-  /** The store will never take the commit. */
+  /** The store refuses the commit for good. */
   | "rejected"
-  /** It was tried again for as long as the window allows. */
+  /** The time window for retries has ended. */
   | "gave-up";
 
 export type SendOutcome =
-  /** This send's handling is committed; `result` is what the handler returned. */
+  /** This send's handling is committed; `result` is the handler's result. */
   | { readonly kind: "handled"; readonly id: string; readonly result: Json }
-  /** The event was handled before, here or elsewhere; `result` is what that handling returned. */
+  /** The event was handled before, here or elsewhere; `result` is the result of that handling. */
   | { readonly kind: "already"; readonly id: string; readonly result: Json }
   | {
       readonly kind: "failed";
@@ -46,10 +48,10 @@ export type SendOutcome =
       readonly reason: SendFailure;
       readonly message: string;
       readonly error?: unknown;
-      /** The last answer of the store; its class says whether it could ever have been made. */
+      /** The last answer of the store; its class tells whether a retry could have succeeded. */
       readonly rejection?: Rejection;
     }
-  /** It was not handled and will not be: who sent it failed, or nobody is left who could handle it. */
+  /** It will not be handled: its sender failed, or no handler is left. */
   | {
       readonly kind: "dropped";
       readonly id: string;
@@ -60,19 +62,18 @@ export type SendOutcome =
   | { readonly kind: "refused"; readonly id: string; readonly reason: "queue-full"; readonly message: string };
 
 export interface SendOptions {
-  /** The caller's own id; sent twice under it by the same session, it is handled once. */
+  /** The caller's own id: two sends with the same id and session are handled once. */
   readonly id?: string;
-  /** Who the caller is, where that outlives this process; else ids count for as long as the space is open here. */
+  /** The caller's identity beyond this process; by default, ids count while the space is open here. */
   readonly session?: string;
-  /** An event id as it was minted by an earlier send: the same event again, wherever it was sent first. */
+  /** The event id of an earlier send: the same event again, even if another process sent it first. */
   readonly eventId?: string;
-  /** A commit that this send depends on: it waits until that is confirmed and is dropped if that fails. */
+  /** A commit that this send depends on: the send waits for its confirmation, and is dropped if it fails. */
   readonly origin?: Commit;
   /** Called with the outcome, once. */
   readonly onOutcome?: (outcome: SendOutcome) => void;
 }
 
-/** What the sender gets. */
 export interface Sent {
   /** The durable event id. */
   readonly id: string;
@@ -80,21 +81,21 @@ export interface Sent {
   readonly outcome: Promise<SendOutcome>;
 }
 
-/** What the head of a queue waits for. */
+/** The reason why the head of a queue waits. */
 export type Wait =
-  /** Nodes it reads from are gated, or an asynchronous run is under way: looked at again in every pass. */
+  /** Nodes that it reads from are gated, or an asynchronous run is awaited: checked in every pass. */
   | { readonly kind: "nodes" }
-  /** Documents it reads are being loaded. */
+  /** Documents that it reads are being loaded. */
   | { readonly kind: "load"; readonly missing: ReadonlySet<Home> }
-  /** A handler is being looked for. */
+  /** A handler is being loaded. */
   | { readonly kind: "handler-load" }
-  /** The commit that it was sent by is not confirmed. */
+  /** The commit of its sender is not confirmed. */
   | { readonly kind: "origin" }
-  /** Its commit was stale: others' commits are being read, or it pauses. */
+  /** Its commit was stale: changes are being read, or it pauses. */
   | { readonly kind: "retry" }
-  /** Its receipt is looked for. */
+  /** Its receipt is being looked up. */
   | { readonly kind: "receipt" }
-  /** What its handler asked to be brought here before it runs. */
+  /** Its handler's `presync` is running. */
   | { readonly kind: "presync" };
 
 export class Send implements Sent {
@@ -102,32 +103,35 @@ export class Send implements Sent {
   readonly value: Json;
   /** The attempt that sent it; undefined for plain code. */
   readonly origin: Lineage | undefined;
-  /** What whoever sent it had read by then is labelled with. */
+  /** The label of its sender's reads at that time. */
   readonly #sentUnder: Label;
-  /** Its place in the queue, given when it is queued and kept when it comes back. */
+  /** Its place in the queue, set when it is first queued. */
   order = 0;
   state: "launched" | "queued" | "aside" | "running" | "committing" | "over" = "launched";
   wait: Wait | undefined;
-  /** What its handler reads, demanded while it waits and while it runs. */
+  /** The demand for its handler's inputs, while it waits and runs. */
   closure: Demand | undefined;
   attempts = 0;
-  /** The time that ids of its messages carry, once its handler has sent one. */
+  /** The time in the ids of its messages, once its handler has sent one. */
   bornMs: number | undefined;
-  /** Made by the first rejection of its commit. */
+  /** Created by the first rejection of its commit. */
   retries: Retries | undefined;
-  /** Documents that its handler reads and that were not here: held until it is over, or one might go when the next one comes. */
+  /**
+   * Documents that its handler reads and that were not loaded: held until the end, so that none is dropped while
+   * another is loaded.
+   */
   #needed: ReplicaDocument[] | undefined;
-  /** Whether its id was given by the caller: then it may have been handled before, and its receipt is looked for. */
+  /** Whether the caller gave the id: then it may have been handled before, and its receipt is looked up. */
   mayBeKnown = false;
-  /** Whether what the handler asked for has been brought here. */
+  /** Whether `presync` has ended. */
   synced = false;
-  /** The event's id, or the number from which it follows: those that wait need none. */
+  /** The event's id, or the number that it is derived from when it is needed. */
   readonly #name: string | number;
-  /** What the id begins with that follows from a number, once it is minted. */
+  /** The prefix of an id that is derived from a number. */
   #stem: EventStem | undefined;
   readonly #onOutcome: ((outcome: SendOutcome) => void) | undefined;
   #result: SendOutcome | undefined;
-  /** What the handler returned, where the outcome is that and has not been asked for. */
+  /** The handler's result, until the outcome is asked for. */
   #returned: Json | undefined;
   #outcome: Promise<SendOutcome> | undefined;
   #resolve: ((outcome: SendOutcome) => void) | undefined;
@@ -148,7 +152,10 @@ export class Send implements Sent {
     this.#onOutcome = parts.onOutcome;
   }
 
-  /** What whoever sent it knew: by then, and by the end of the attempt, which decides whether it was sent at all. */
+  /**
+   * The label of its sender's reads: at the time of the send, and at the end of the attempt, which decides whether it
+   * was sent at all.
+   */
   get label(): Label {
     return this.origin === undefined ? this.#sentUnder : join(this.#sentUnder, this.origin.label);
   }
@@ -157,7 +164,6 @@ export class Send implements Sent {
     return typeof this.#name === "number" ? this.#minted().id(this.#name) : this.#name;
   }
 
-  /** The witness of its handling. */
   receipt(result: Json): Receipt {
     if (typeof this.#name === "number") return this.#minted().receipt(this.#name, result);
     return new Receipt(receiptOf({ kind: "send", id: this.#name }), result);
@@ -168,7 +174,7 @@ export class Send implements Sent {
     return this.#stem;
   }
 
-  /** Made when first asked for: most sends are not waited for one by one. */
+  /** Created when it is first asked for: few callers wait for a single send. */
   get outcome(): Promise<SendOutcome> {
     if (this.#returned !== undefined) this.#result ??= { kind: "handled", id: this.id, result: this.#returned };
     this.#outcome ??= this.#result
@@ -188,7 +194,7 @@ export class Send implements Sent {
     }
   }
 
-  /** The one outcome. What comes after it changes nothing. */
+  /** Sets the one outcome; later calls have no effect. */
   end(outcome: SendOutcome): void {
     if (this.state === "over") return;
     this.#letGo();
@@ -197,12 +203,12 @@ export class Send implements Sent {
     this.#onOutcome?.(outcome);
   }
 
-  /** Whether somebody is to be told of the outcome. */
+  /** Whether a caller waits for the outcome. */
   get isAwaited(): boolean {
     return this.#resolve !== undefined || this.#onOutcome !== undefined;
   }
 
-  /** The outcome of most: what the handler returned is committed, and nobody has asked for it yet. */
+  /** The short path for most sends: the result is committed, and no caller waits for it. */
   endUnheard(result: Json): void {
     if (this.state === "over") return;
     this.#letGo();

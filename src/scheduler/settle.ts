@@ -1,15 +1,15 @@
 /**
- * The pass (Scheduler v2 §7.1): takes nodes from the agenda, lowest first, and runs them until nothing is left that may run
- * now. One run at a time; an asynchronous one is awaited, and so is whatever else nothing may run beside.
+ * The pass (Scheduler v2 §7.1): takes nodes from the agenda, lowest first, and runs them until none may run now. Runs
+ * do not overlap: an asynchronous run is awaited, and so are loads and resumptions that block all nodes.
  *
  * ```
  *   at rest ──woken──> tick queued ──> passing ──> at rest
  *                                       │  ^
  *                                       v  │
- *                          resting (the thread is given back) or waiting
+ *                          resting (yields to the host) or waiting
  * ```
- * Which of two nodes comes first is said by `precedence.ts`, which node has run too often by `episode.ts`, when all is done by
- * `quiescence.ts`.
+ * `precedence.ts` orders two nodes, `episode.ts` limits the runs of a node, `quiescence.ts` detects the end of all
+ * work.
  */
 import type { Host } from "../host/host.ts";
 import { PASS_SLICE_MS } from "../limits.ts";
@@ -32,14 +32,14 @@ import type { RunReads, UpstreamWork } from "./run-reads.ts";
 import type { Runner } from "./runner.ts";
 import type { Turns } from "./turns.ts";
 
-/** Sends that wait to be handled; the events component. */
+/** Queued sends; implemented by the events component. */
 export interface SendWork {
   readonly hasSends: boolean;
-  /** Dispatches what is ready; false if nothing has moved. */
+  /** Dispatches ready sends; false if no queue moved. */
   step(): boolean;
 }
 
-/** Runs between two looks at the clock. */
+/** Runs between two reads of the clock. */
 const RUNS_PER_LOOK = 128;
 
 export class Settle implements Waker, UpstreamWork, ReadWork, GateHome, Holder, NodeWork, Passes, Activity, Background {
@@ -55,15 +55,15 @@ export class Settle implements Waker, UpstreamWork, ReadWork, GateHome, Holder, 
   readonly #episode: Episode;
   readonly #quiescence: Quiescence;
   #sends: SendWork | undefined;
-  /** Numbers the passes; nodes remember in which they ran last. */
+  /** Numbers the passes; nodes store the number of their last pass. */
   #pass = 0;
   #tickQueued = false;
   #passing = false;
   /** All that is awaited now; no node runs before it has ended. Only `#join` adds to it. */
   #inFlight: Promise<void> | undefined;
-  /** Counts what was waited for; the latest waits for those before it too. */
+  /** Counts the waits; the latest includes those before it. */
   #waits = 0;
-  /** The pass has given the thread back and goes on in a task of its own. */
+  /** The pass has yielded to the host and continues in a task of its own. */
   #resting = false;
   #disposed = false;
 
@@ -97,10 +97,11 @@ export class Settle implements Waker, UpstreamWork, ReadWork, GateHome, Holder, 
     this.#sends = sends;
   }
 
-  // Ticks ----------------------------------------------------------------------------------------------------------------
+  // Ticks
+  // ----------------------------------------------------------------------------------------------------------------
 
   wake(): void {
-    // Mostly it is a run that has made work for others, and the pass goes on anyway.
+    // Usually a run has made work for other nodes, and the pass continues anyway.
     if (!this.#passing) this.#queueTick();
   }
 
@@ -122,23 +123,23 @@ export class Settle implements Waker, UpstreamWork, ReadWork, GateHome, Holder, 
     this.#quiescence.check();
   }
 
-  /** Settles what is synchronous, now. */
+  /** Runs the synchronous work now. */
   flush(): void {
     this.#begin(false);
   }
 
-  /** Whether nothing may run now: an asynchronous run, a load or a resumption is awaited. */
+  /** Whether no node may run now: an asynchronous run, a load or a resumption is awaited. */
   get isWaiting(): boolean {
     return this.#inFlight !== undefined;
   }
 
-  /** Nothing runs before the work is over, well or not. */
+  /** No node runs before the work has ended, with success or not. */
   hold(work: Promise<unknown>): void {
     this.#pass++;
     this.#join(Promise.allSettled([work]));
   }
 
-  /** Waits for `work` too: a run that began inside a read may be awaited already, and the pass goes on after both. */
+  /** Waits for `work` too: a run that began inside a read may be awaited already, and the pass continues after both. */
   #join(work: Promise<unknown>): void {
     this.#inFlight = this.#await(this.#inFlight === undefined ? work : Promise.all([this.#inFlight, work]));
   }
@@ -156,7 +157,7 @@ export class Settle implements Waker, UpstreamWork, ReadWork, GateHome, Holder, 
     this.#resting = false;
     const until = sliced ? this.#host.monotonic() + PASS_SLICE_MS : Number.POSITIVE_INFINITY;
     try {
-      // Sends make work for nodes, and nodes may be what the next send waits for.
+      // Sends make work for nodes, and the next send may wait for nodes.
       do this.#runNodes(until);
       while (!this.isWaiting && !this.#resting && this.#dispatch(until));
     } finally {
@@ -178,7 +179,7 @@ export class Settle implements Waker, UpstreamWork, ReadWork, GateHome, Holder, 
     let runs = 0;
     for (let node = this.#next(); node !== undefined; node = this.#next()) {
       this.runNext(node);
-      // It may have begun inside a read, where nobody can wait for it.
+      // An asynchronous run may have begun inside a read, which cannot wait for it.
       if (this.isWaiting) return;
       if (++runs % RUNS_PER_LOOK === 0 && this.#isOver(until)) return;
     }
@@ -199,7 +200,7 @@ export class Settle implements Waker, UpstreamWork, ReadWork, GateHome, Holder, 
     return true;
   }
 
-  /** After a rest; a flush may have done what was left. */
+  /** Continues after a rest, unless a flush has done the work. */
   #goOn(): void {
     if (!this.#resting || this.#disposed) return;
     this.#continue(true);
@@ -224,7 +225,7 @@ export class Settle implements Waker, UpstreamWork, ReadWork, GateHome, Holder, 
     return this.#runner.mayNest(run);
   }
 
-  /** Runs a node of the agenda, which wants to run and is live, or finds that it may not run now. */
+  /** Runs a node of the agenda, unless it must wait. */
   runNext(node: SchedulerNode): Promise<void> | undefined {
     if (this.#precedence.comesLater(node)) return undefined;
     this.#agenda.take(node);
@@ -243,7 +244,7 @@ export class Settle implements Waker, UpstreamWork, ReadWork, GateHome, Holder, 
     return node.record !== undefined && this.#isResumed(node, node.record);
   }
 
-  /** Whether a resumed node has nothing to run for, or has to wait for what it needs. */
+  /** Whether a resumed node need not run, or waits for its inputs. */
   #isResumed(node: SchedulerNode, record: NodeRecord): boolean {
     if (record.phase === "here") return false;
     const loads = this.#persistence.prepare(node, record);
@@ -253,17 +254,18 @@ export class Settle implements Waker, UpstreamWork, ReadWork, GateHome, Holder, 
     return true;
   }
 
-  /** The run has started over and waits for what it has met; that it had to is not the node's fault. */
+  /** The run was abandoned for a load, so it does not count against the node's budget. */
   #awaitLoads(node: SchedulerNode, loads: Promise<unknown>): void {
     node.passRuns--;
     this.#join(loads);
   }
 
-  // For sends (§7.5) ---------------------------------------------------------------------------------------------------
+  // For sends (§7.5)
+  // ---------------------------------------------------------------------------------------------------
 
   /**
-   * Each send is news from outside: what it makes run may run as often as in a pass of its own. What plain code has written by then is
-   * committed before it, or the handling would read what its own commit finds changed.
+   * Starts a pass with new run budgets: each send is a change from outside. Commits the writes of plain code first, or
+   * the commit of the handling would be stale at once.
    */
   fresh(replica: Replica): void {
     this.#pass++;
@@ -280,7 +282,7 @@ export class Settle implements Waker, UpstreamWork, ReadWork, GateHome, Holder, 
 
   finishBefore(node: SchedulerNode): boolean {
     const isFinished = this.#finishBefore(node);
-    // No pass ends that would see to it.
+    // Outside of a pass, no end of a pass would withdraw the provisional demand.
     if (!this.#passing) this.#provisional.expire();
     return isFinished;
   }
@@ -296,7 +298,8 @@ export class Settle implements Waker, UpstreamWork, ReadWork, GateHome, Holder, 
     }
   }
 
-  // For reads of plain code ----------------------------------------------------------------------------------------------
+  // For reads of plain code
+  // ----------------------------------------------------------------------------------------------
 
   beginRead(): void {
     if (!this.#passing) this.#pass++;
@@ -307,7 +310,8 @@ export class Settle implements Waker, UpstreamWork, ReadWork, GateHome, Holder, 
     if (!this.#passing) this.#provisional.expire();
   }
 
-  // Rest -----------------------------------------------------------------------------------------------------------------
+  // Rest
+  // -----------------------------------------------------------------------------------------------------------------
 
   get isActive(): boolean {
     return this.#tickQueued || this.#passing || this.#resting || this.isWaiting;
@@ -318,7 +322,7 @@ export class Settle implements Waker, UpstreamWork, ReadWork, GateHome, Holder, 
     this.#quiescence.background(work);
   }
 
-  /** The node is gone. */
+  /** Forgets a removed node. */
   forget(node: SchedulerNode): void {
     this.#provisional.forget(node);
     this.#episode.forget(node);
@@ -327,7 +331,7 @@ export class Settle implements Waker, UpstreamWork, ReadWork, GateHome, Holder, 
     this.#quiescence.check();
   }
 
-  /** Waits no longer for what is awaited; what that comes to is nobody's any more. */
+  /** Stops waiting for work that is awaited; its results are ignored. */
   letGo(): void {
     this.#waits++;
     this.#inFlight = undefined;

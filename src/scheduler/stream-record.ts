@@ -1,6 +1,6 @@
 /**
- * A stream as the scheduler knows it: its link, its queue, and its one handler. A second handler is refused by name: two handlings of
- * one event would race for one receipt, and which of them wins would be chance.
+ * The scheduler's record of a stream: its link, its queue, and its one handler. A second handler is refused, because
+ * two handlings of one event would race for one receipt.
  */
 import type { Host } from "../host/host.ts";
 import { periodOf } from "../message/id-time.ts";
@@ -13,24 +13,28 @@ import type { Handling } from "./handling.ts";
 import type { Send } from "./send.ts";
 import type { SendQueue } from "./send-queue.ts";
 
-/** Handles one event; what it returns is the receipt's value. */
+/** Handles one event; its result becomes the receipt's value. */
 export type EventHandler = (value: Json, handling: Handling) => unknown;
 
 export interface HandlerOptions {
-  /** For people; the function's own name unless given. */
+  /** For people; the function's own name by default. */
   readonly name?: string;
-  /** Reads what the handler is going to read. It is brought up to date before the handler runs; nothing it does is kept. */
+  /**
+   * Reads the documents that the handler will read, so that they are up to date before it runs; its writes are dropped.
+   */
   readonly preflight?: (value: Json) => unknown;
-  /** Brings here what the handler needs from elsewhere. The handler waits for it, and runs also if it fails. */
+  /** Fetches data from elsewhere before the handler runs. The handler runs even if it fails. */
   readonly presync?: (value: Json) => Promise<unknown>;
-  /** What the handler may know; without one, everything. */
+  /** The labels that the handler may read; undefined: all. */
   readonly clearance?: readonly string[];
+  /** An asynchronous handler that takes longer has failed: 300,000 ms unless given; 0 for ever. */
+  readonly timeoutMs?: number;
 }
 
 export interface RegisteredHandler extends HandlerOptions {
   readonly name: string;
   readonly run: EventHandler;
-  /** Made by its first attempt. */
+  /** Created by its first attempt. */
   kind?: AttemptKind;
 }
 
@@ -49,15 +53,15 @@ export class StreamError extends MillraceError<StreamErrorCode> {
 export class StreamRecord {
   readonly address: Address;
   readonly queue: SendQueue;
-  /** The full link, as it goes into event ids. */
+  /** The full link, as part of event ids. */
   readonly link: string;
   handler: RegisteredHandler | undefined;
-  /** Why nobody will handle it any more, until somebody registers a handler again. */
+  /** The reason why the stream is closed, until a handler is registered again. */
   closed: string | undefined;
-  /** Sends whose turn came while there was no handler, in order. They wait here, so that they hold up nobody. */
+  /** Sends whose turn came without a handler, in order. They wait here, so that the queue is not blocked. */
   #aside: Send[] = [];
   readonly #host: Host;
-  /** Of what plain code sends here. */
+  /** The hash of the ids of plain sends. */
   #hash: string | undefined;
   #stem: EventStem | undefined;
 
@@ -66,11 +70,11 @@ export class StreamRecord {
     this.address = address;
     this.queue = queue;
     this.link = linkText(address);
-    // There is one for each link, found by its address.
+    // There is one record for each link, found by its address.
     address.home.addStream(address);
   }
 
-  /** What ids of what plain code has sent here begin with that are minted now. */
+  /** The prefix of the ids of plain sends now. */
   get stem(): EventStem {
     const period = periodOf(this.#host.now());
     if (this.#stem?.period === period) return this.#stem;
@@ -89,7 +93,7 @@ export class StreamRecord {
     this.queue.aside++;
   }
 
-  /** All that stand aside; they do no longer. */
+  /** Removes and returns all sends that wait for a handler. */
   takeAside(): readonly Send[] {
     const sends = this.#aside;
     this.#aside = [];
@@ -97,7 +101,7 @@ export class StreamRecord {
     return sends;
   }
 
-  /** Takes one out that is over. */
+  /** Removes one send that is over. */
   letGo(send: Send): void {
     const at = this.#aside.indexOf(send);
     if (at < 0) return;

@@ -1,15 +1,15 @@
 /**
- * What has happened, for whoever wants to look back: one bounded list for each topic, kept while that is turned on. Whoever lets something happen
- * asks `on` first, so that a topic which is off costs one comparison and makes nothing. SPEC: R17.
+ * The trace: one bounded list of past events for each topic that is turned on. Callers check `on` first, so that a
+ * topic costs one comparison while it is off. SPEC: R17.
  *
  * | topic | an entry for each | `node` | `because` |
  * |---|---|---|---|
- * | run | run, and what went wrong with one | the node | what it had read and has changed |
- * | invalidate | change that a node has to run for | the node | what has changed |
- * | gate | time that a node is held back | the node | what it has to run for |
- * | commit | commit applied, arrived or taken back here | the node that made it, or the space | its session and number |
- * | send | send | the stream | the node or the event that it was sent by; `detail` is its event id |
- * | handled | end of a send, whichever | the stream | its event id |
+ * | run | run, and problem of a run | the node | its causes |
+ * | invalidate | change that invalidates a node | the node | the changed place |
+ * | gate | time that a node is held back | the node | its causes |
+ * | commit | commit applied, arrived or rolled back | its node, or the space | its session and number |
+ * | send | send | the stream | the sending node or event; `detail` is its event id |
+ * | handled | end of a send | the stream | its event id |
  */
 import { TRACE_ENTRIES_MAX } from "../limits.ts";
 
@@ -28,13 +28,13 @@ export interface TraceEntry {
     | "committed"
     | "sent"
     | "over";
-  /** The graph's tick: the order in which things happened. */
+  /** The graph's tick, which gives the order of entries. */
   readonly tick: number;
   readonly because: readonly string[];
   readonly detail?: string;
 }
 
-/** What an entry is made of; addresses become text only here. */
+/** The parts of an entry; addresses become text only if it is kept. */
 interface Happening {
   readonly node: { toString(): string };
   readonly kind: TraceEntry["kind"];
@@ -42,7 +42,7 @@ interface Happening {
   readonly detail?: string | undefined;
 }
 
-/** Tells the order in which things happen; the graph. */
+/** Gives the order of entries; the graph. */
 interface Ticking {
   readonly tick: number;
 }

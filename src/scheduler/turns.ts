@@ -1,6 +1,6 @@
 /**
- * The ambient turn of each space, and committing units. What plain code writes before it lets go of the thread is one commit:
- * it is told to readers when the pass begins and handed to the replica in a microtask.
+ * The ambient turn of each space, and the commit of units. All plain writes up to the end of the current task are one
+ * commit: readers are told when the pass begins, and the replica gets the commit in a microtask.
  */
 import type { Host } from "../host/host.ts";
 import { NOTHING_ELSE } from "../store/commit-request.ts";
@@ -30,7 +30,7 @@ class AmbientTurn implements OpenTurn {
   }
 }
 
-/** Hears of ambient commits that fell: nobody awaits them, so somebody has to be told. */
+/** Reports ambient commits that were rolled back, because no caller awaits them. */
 export interface LostWrites {
   lostWrite(space: string, message: string): void;
 }
@@ -41,12 +41,14 @@ export class Turns implements UntoldWrites {
   readonly #lostWrites: LostWrites;
   readonly #trace: TraceLog;
   readonly #turns = new Map<Replica, AmbientTurn>();
-  /** The one that was asked for last: mostly the one that is asked for next. */
+  /** The last used turn, which is usually the next one too. */
   #latest: AmbientTurn | undefined;
-  /** The unit of the last write, as long as it is open: the next one in its space may just follow. */
+  /** The unit of the last write while it is open. */
   #ready: WriteUnit | undefined;
   #waker: Waker | undefined;
-  /** Units of plain code with writes that readers have not been told of, the latest first; mostly one, so they are linked. */
+  /**
+   * Units of plain code with writes not yet reported to readers, latest first. Linked, because there is usually one.
+   */
   #untold: WriteUnit | null = null;
 
   constructor(host: Host, invalidation: Invalidation, lostWrites: LostWrites, trace: TraceLog) {
@@ -60,13 +62,13 @@ export class Turns implements UntoldWrites {
     this.#waker = waker;
   }
 
-  /** The unit that plain code in this space writes into, now. */
+  /** The unit of plain writes in this space now. */
   ambient(replica: Replica): WriteUnit {
     const ready = this.#ready;
     return ready !== undefined && ready.replica === replica ? ready : this.#makeReady(replica);
   }
 
-  /** A write of plain code to a place that it has just written; false where it is not that. */
+  /** A plain write to a place that was just written; false if it is not one. */
   writeAgain(address: Address, value: unknown): boolean {
     return this.#ready?.setAgain(address, value) ?? false;
   }
@@ -96,7 +98,7 @@ export class Turns implements UntoldWrites {
     return turn;
   }
 
-  /** The space has closed: nothing is written there any more. */
+  /** The space has closed. */
   forget(replica: Replica): void {
     this.#turns.delete(replica);
     if (this.#latest?.replica === replica) this.#latest = undefined;
@@ -114,7 +116,7 @@ export class Turns implements UntoldWrites {
     this.#untold = unit;
   }
 
-  /** Tells readers of what plain code has written so far. */
+  /** Tells readers of the plain writes so far. */
   publish(): void {
     for (let unit = this.#untold; unit !== null; unit = this.#untold) {
       this.#untold = unit.nextUntold;
@@ -124,13 +126,13 @@ export class Turns implements UntoldWrites {
     }
   }
 
-  /** Tells and commits what plain code has written so far. */
+  /** Tells readers of the plain writes so far, and commits them. */
   settle(replica: Replica): void {
     this.publish();
     this.seal(replica);
   }
 
-  /** Commits what plain code has written so far. */
+  /** Commits the plain writes so far. */
   seal(replica: Replica): void {
     const turn = this.#turns.get(replica);
     const unit = turn?.unit;
@@ -144,7 +146,7 @@ export class Turns implements UntoldWrites {
     });
   }
 
-  /** Tells readers of a unit's writes and hands them to the replica; nothing when it wrote nothing. */
+  /** Tells readers of a unit's writes and gives them to the replica; undefined if there are none. */
   commit(unit: WriteUnit, source?: SchedulerNode, changeGroup?: string): Commit | undefined {
     unit.publish(this.#invalidation, source, changeGroup);
     const sealed = unit.seal();

@@ -1,6 +1,6 @@
 /**
- * What a scheduler was not done with when it had to end, told to the error listeners by name: runs, sends, and what else it waited for.
- * Asks the components and holds nothing. SPEC: R48.
+ * Reports unfinished work by name when a scheduler is closed: runs, sends, and other work that it waited for. It has no
+ * state. SPEC: R48.
  */
 import type { Replica } from "../store/replica.ts";
 import type { Components } from "./components.ts";
@@ -15,14 +15,14 @@ export function tellUnfinished(components: Components, { space }: Replica, grace
   const when = `when space "${space}" closed after a grace of ${graceMs} ms`;
   const queue = events.snapshot().find((one) => one.space === space && one.waiting > 0);
   for (const node of runner.awaited) {
-    introspection.report(gaveUp(`its run had not ended ${when}; what it still does is dropped`), node);
+    introspection.report(gaveUp(`its run had not ended ${when}; its further effects are dropped`), node);
   }
   if (queue !== undefined) introspection.report(gaveUp(textOf(queue, when, gates.held)), undefined);
   if (runner.awaited.size > 0 || queue !== undefined) return;
   introspection.report(gaveUp(`documents were being loaded, or work went on in the background, ${when}`), undefined);
 }
 
-/** Waits for runs no longer: they leave nothing. */
+/** Removes the nodes of awaited runs, so that these have no effect. */
 export function letGoOfRuns({ lifecycle, runner, settle }: Components): void {
   for (const node of [...runner.awaited]) lifecycle.remove(node);
   settle.letGo();
@@ -31,7 +31,7 @@ export function letGoOfRuns({ lifecycle, runner, settle }: Components): void {
 function textOf({ waiting, head }: QueueSnapshot, when: string, held: ReadonlySet<SchedulerNode>): string {
   const sends = waiting === 1 ? "1 send was" : `${waiting} sends were`;
   const wait = head?.waitsFor === undefined ? "its handler had not ended" : `it waited for ${head.waitsFor}`;
-  // What does not settle holds up nobody.
+  // A node that does not converge blocks no send.
   const gated = [...held].filter((node) => !isUnsettling(node)).map(({ id }) => id);
   const names = head?.waitsFor === "nodes" && gated.length > 0 ? ` (gated: ${gated.join(", ")})` : "";
   return `${sends} not handled ${when}; the first is ${head?.id} to ${head?.stream}: ${wait}${names}`;

@@ -1,28 +1,27 @@
 /**
- * The nodes that are invalid, live and eligible, by height and then by registration. A node knows its slot.
+ * A priority queue of nodes, by height and then by registration. A node knows its slot.
  *
- * Two parts. The line is in order: changes mostly reach readers in the order in which they were registered, so most nodes join at
- * its end or near it, or at its front (a reader of what has just run), at no cost that depends on how many are queued. Any other
- * joins the heap, O(log n). Slots of the line are even, those of the heap odd.
- *
- * Heights start as registration ordinals, so there is no ladder of buckets to walk.
+ * It has two parts. The line is sorted: changes usually reach readers in the order of registration, so most nodes join
+ * near its end, or at its front (a reader of the node that has just run), in constant time. All others join the heap,
+ * in O(log n). Slots of the line are even, those of the heap odd. A bucket per height would not work, because heights
+ * start as registration ordinals.
  */
 import { type SchedulerNode, UNQUEUED } from "./node.ts";
 
-/** Where the line begins when it was empty: there is room before it. */
+/** Where an empty line begins, with room before it. */
 const LINE_START = 16;
-/** How many places from its end a node may join the line. */
+/** The maximal distance from the end at which a node may join the line. */
 const LINE_REACH = 8;
-/** Places before the line that are used again only when there are so many. */
+/** Free places before the line that trigger a move to the front. */
 const LINE_SLACK = 1024;
 
 export class WorkQueue {
-  /** In order from `#head` to before `#tail`, both of which hold nodes; undefined where one has left from between. */
+  /** Sorted from `#head` to before `#tail`, which both hold nodes; undefined where a node was removed in between. */
   readonly #line: (SchedulerNode | undefined)[] = [];
   #head = LINE_START;
   #tail = LINE_START;
   readonly #heap: SchedulerNode[] = [];
-  /** How many are queued. Every run asks several times whether there are any. */
+  /** The number of queued nodes, because every run asks several times whether there are any. */
   #size = 0;
 
   constructor() {
@@ -45,7 +44,7 @@ export class WorkQueue {
     return comesBefore(inLine, inHeap) ? inLine : inHeap;
   }
 
-  /** Queues a node that is not. */
+  /** Queues a node that is not queued. */
   push(node: SchedulerNode): void {
     this.#size++;
     if (this.#head !== this.#tail) return this.#joinOthers(node);
@@ -63,7 +62,7 @@ export class WorkQueue {
     else this.#leaveLine(slot >> 1);
   }
 
-  /** The node's height is another. */
+  /** The node's height changed. */
   moved(node: SchedulerNode): void {
     if (node.slot < 0) return;
     this.remove(node);
@@ -78,7 +77,8 @@ export class WorkQueue {
     yield* this.#heap;
   }
 
-  // The line -------------------------------------------------------------------------------------------------------------
+  // The line
+  // -------------------------------------------------------------------------------------------------------------
 
   #joinOthers(node: SchedulerNode): void {
     const line = this.#line;
@@ -124,7 +124,7 @@ export class WorkQueue {
     }
   }
 
-  /** Uses the places again that were left at the front. */
+  /** Reuses the free places at the front. */
   #moveUp(): void {
     let to = LINE_START;
     for (let at = this.#head; at < this.#tail; at++) {
@@ -136,7 +136,8 @@ export class WorkQueue {
     this.#tail = to;
   }
 
-  // The heap -------------------------------------------------------------------------------------------------------------
+  // The heap
+  // -------------------------------------------------------------------------------------------------------------
 
   #leaveHeap(at: number): void {
     const last = this.#heap.pop() as SchedulerNode;
@@ -180,7 +181,7 @@ export class WorkQueue {
     node.slot = (at << 1) | 1;
   }
 
-  /** Throws if it contradicts itself. */
+  /** Throws if an invariant is violated. */
   checkInvariants(): void {
     const ensure = (holds: boolean, node: SchedulerNode, problem: string) => {
       if (!holds) throw new Error(`Scheduler: node ${node.id} ${problem}`);

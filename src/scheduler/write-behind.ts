@@ -1,14 +1,15 @@
 /**
- * Writing derived values behind (design point 16): what nodes of one space have computed goes to the store with the rows of what it
- * rests on, the last value of each, many nodes in one commit, a short while after they ran. SPEC: I7, R34.
+ * The write-behind cache for derived values (design point 16). Outputs of one space's nodes go to the store with the
+ * rows of their inputs: only the last value of each, many nodes in one commit, shortly after they ran. It does not
+ * affect scheduling. SPEC: I7, R34.
  *
  * ```
- *   ran ──> unwritten ──the delay is over, or somebody waits──> under way ──confirmed──> written
- *               ^                                                   └──rejected──> unwritten
- *               └── as long as an input is pending or loading, or is unwritten itself and not in the same commit
+ *   ran ──> unwritten ──after the delay, or on flush──> in flight ──confirmed──> written
+ *               ^                                           └──rejected──> unwritten
+ *               └── while an input is pending, loading, or unwritten and not in the same commit
  * ```
- * One commit is under way at a time, so that the position of the replica covers every earlier one. A node that is about to run is left
- * alone. Nothing here takes part in scheduling.
+ * One commit is in flight at a time, so that the position of the replica covers every earlier one. A node that is about
+ * to run is not written.
  */
 import type { Host, Timer } from "../host/host.ts";
 import { WRITE_ATTEMPTS_MAX, WRITE_BEHIND_MS, WRITE_BEHIND_NODES_MAX, WRITE_BEHIND_RETRY_MS } from "../limits.ts";
@@ -22,14 +23,14 @@ import type { SchedulerNode } from "./node.ts";
 import type { Turns } from "./turns.ts";
 
 export class WriteBehind {
-  /** Counted work, for tests and `getStats`: nodes whose rows were written. */
+  /** Nodes whose rows were written, for tests and `getStats`. */
   written = 0;
   readonly #replica: Replica;
   readonly #host: Host;
   readonly #turns: Turns;
   readonly #introspection: Introspection;
   readonly #unwritten = new Set<SchedulerNode>();
-  /** Nodes that are gone for good, by name, with their outputs. */
+  /** Nodes removed for good, by name, with their outputs. */
   readonly #dropped = new Map<string, DocumentRef | undefined>();
   #timer: Timer | undefined;
   /** The last of the commits, which follow one another. */
@@ -45,7 +46,7 @@ export class WriteBehind {
     this.#introspection = parts.introspection;
   }
 
-  /** A node's output, reads or settings may be others than those that are stored. */
+  /** The node's output, reads or settings may differ from the stored ones. */
   add(node: SchedulerNode): void {
     if (node.record === undefined || this.#closed) return;
     node.record.unwritten = true;
@@ -54,12 +55,12 @@ export class WriteBehind {
     this.#arm(WRITE_BEHIND_MS);
   }
 
-  /** The node is not registered any more; its row and its output stay for whoever registers it again. */
+  /** The node is not registered any more; its row and output stay for its next registration. */
   remove(node: SchedulerNode): void {
     this.#unwritten.delete(node);
   }
 
-  /** The node is gone for good, and its row and its output with it. */
+  /** The node was removed for good; its row and output are removed too. */
   drop(node: SchedulerNode): void {
     this.#unwritten.delete(node);
     if (this.#closed) return;
@@ -67,12 +68,12 @@ export class WriteBehind {
     this.#arm(WRITE_BEHIND_MS);
   }
 
-  /** Nodes that are not written. */
+  /** The number of unwritten nodes. */
   get size(): number {
     return this.#unwritten.size;
   }
 
-  /** Writes what can be written now, and what can be after that; resolves when it is answered. */
+  /** Writes all rows that can be written now or after those; resolves when the commits have outcomes. */
   async flush(): Promise<void> {
     this.#timer?.cancel();
     this.#timer = undefined;
@@ -82,7 +83,7 @@ export class WriteBehind {
     }
   }
 
-  /** Nothing is written any more: what is not, is computed again by whoever needs it next. */
+  /** Stops writing: unwritten values are computed again when they are needed. */
   close(): void {
     this.#closed = true;
     this.#timer?.cancel();
@@ -105,7 +106,7 @@ export class WriteBehind {
 
   async #writeOne(): Promise<void> {
     if (this.#closed || (this.#unwritten.size === 0 && this.#dropped.size === 0)) return;
-    // What plain code has just written makes nodes invalid that seem clean.
+    // Plain writes may invalidate nodes that seem clean.
     this.#turns.settle(this.#replica);
     const batch = this.#collect();
     if (!batch.isEmpty) {
@@ -120,7 +121,7 @@ export class WriteBehind {
     this.#waitFor(batch);
   }
 
-  /** Writers before those who read from them, so that both can be in one commit. */
+  /** Writers come before their readers, so that one commit can have both. */
   #collect(): DerivedBatch {
     const batch = new DerivedBatch(this.#replica);
     for (const [name, output] of this.#dropped) batch.drop(name, output);
@@ -132,7 +133,7 @@ export class WriteBehind {
     return batch;
   }
 
-  /** What has to be over before the rest can be tried. What waits for another node is tried when that one is written. */
+  /** Schedules the next commit for the rest. Nodes that wait for other nodes are tried when those are written. */
   #waitFor({ entries, isFull, waitsForCommits, waitsForLoads, waitsForNodes }: DerivedBatch): void {
     const again = () => this.#arm(WRITE_BEHIND_MS);
     if (isFull || (waitsForNodes && entries.length > 0)) this.#arm(0);
@@ -147,7 +148,7 @@ export class WriteBehind {
   ): Promise<void> {
     for (const { node } of entries) {
       if (node.record === undefined || !node.registered) continue;
-      // Nobody knows what is stored now; the next time it is put whole.
+      // The stored output is unknown now; the next commit writes it whole.
       node.record.stored = undefined;
       node.record.unwritten = true;
       this.#unwritten.add(node);
@@ -155,10 +156,10 @@ export class WriteBehind {
     for (const [name, output] of dropped) this.#dropped.set(name, output);
     const verdict = verdictOn(rejection);
     if (verdict !== "again" && verdict !== "ask") return this.#giveUp(rejection.message);
-    // Derived values are put again as they are: the store need not be asked for a commit without an answer.
+    // Derived values are written again unchanged, so the store need not be asked for a commit without answer.
     const isStale = verdict === "again" && rejection.class !== "failed";
     if (!isStale && ++this.#failures >= WRITE_ATTEMPTS_MAX) return this.#giveUp(rejection.message);
-    // A feed that cannot be read now is no reason to give up: the next rejection says so again.
+    // A feed that cannot be read now is no reason to give up: the next rejection reports it again.
     if (isStale) await this.#replica.catchUp().catch(() => undefined);
     this.#arm(isStale ? 0 : WRITE_BEHIND_RETRY_MS);
   }

@@ -1,9 +1,7 @@
 /**
- * Writes of synchronous code, made to the documents in place and taken back if the code throws: one unit is one commit.
- *
- * The ambient turn of a space is such a unit: everything that plain code writes before it lets go of the thread. A node's
- * side-writes are another. Writing the same place again costs one assignment; what readers are told is the
- * difference since they were told last, and what the backend gets is the last value.
+ * Writes of synchronous code, made to the documents in place and rolled back if the code throws: one unit is one
+ * commit. The ambient turn of a space is a unit, and a node's side-writes are another. A repeated write to a place
+ * costs one assignment: readers get the difference since their last report, and the backend the last value.
  */
 import { equal } from "../message/equality.ts";
 import type { Json } from "../message/json.ts";
@@ -23,28 +21,28 @@ import { netChanges, supersededBy, type Untold } from "./net-changes.ts";
 
 interface WriteRecord {
   readonly address: Address;
-  /** What to send; a `set` takes its value from `value` when the unit is sealed. */
+  /** The operation to send; a `set` takes its value from `value` when the unit is sealed. */
   readonly operation: PathOperation;
   readonly inverse: PathOperation;
   value: Json | undefined;
   /** The value that readers know. */
   told: Json | undefined;
   untold: boolean;
-  /** The next that readers have to be told of, in the order of the writes. */
+  /** The next unreported record, in the order of the writes. */
   nextUntold: WriteRecord | null;
 }
 
-/** Where writes go: a unit that makes them in place, or an attempt that keeps them until its commit. */
+/** The target of writes: a unit, which applies them in place, or an attempt, which keeps them until its commit. */
 export interface WriteTarget {
   set(address: Address, value: unknown): void;
   /** Removes an object's key or, at the root, the document. */
   remove(address: Address): void;
   splice(address: Address, index: number, remove: number, insert: readonly unknown[]): void;
-  /** Adds elements at the end of an array, which is made if there is none. */
+  /** Adds elements at the end of an array, which is created if it is absent. */
   append(address: Address, items: readonly unknown[]): void;
 }
 
-/** Hears that a unit has something to tell that it had not. */
+/** Called when a unit has its first unreported write. */
 export interface UntoldWrites {
   hasToTell(unit: WriteUnit): void;
 }
@@ -56,36 +54,38 @@ let lastUnit = 0;
 
 export class WriteUnit implements WriteTarget {
   readonly replica: Replica;
-  /** Labels that go with the writes. */
+  /** Labels that are committed with the writes. */
   labels: readonly LabelWrite[] = NO_LABELS;
-  /** Documents that it rests on and that are not here. */
+  /** Documents that it claims and that are not loaded. */
   missing: Set<DocumentIndex> | undefined;
-  /** Its place among the units that have something to tell; owned by `turns.ts`. */
+  /** Links of the list of units with unreported writes; owned by `turns.ts`. */
   isListed = false;
   nextUntold: WriteUnit | null = null;
-  /** Addresses remember the unit that wrote them last, so that a second write finds its record. */
+  /** Addresses store the id of the unit that wrote them last, so that a second write finds its record. */
   readonly #id = ++lastUnit;
   readonly #records: WriteRecord[] = [];
-  /** What readers have to be told of, linked: arrays that are filled and emptied by each small change took a quarter of it. */
+  /** Unreported records, linked: arrays cost a quarter of the time of a small change. */
   #firstUntold: WriteRecord | null = null;
   #lastUntold: WriteRecord | null = null;
   readonly #claims: ReadClaim[] = [];
-  /** What was claimed as read, so that reading in a loop claims once; made by the first claim. */
+  /** Claimed addresses, so that reads in a loop claim once; created by the first claim. */
   #claimedDeep: Set<Address> | undefined;
   #claimedShallow: Set<Address> | undefined;
-  /** The container that was claimed last as the way to a write. */
+  /** The last container that was claimed because of a write into it. */
   #reached: Address | undefined;
   /**
-   * What was written last, where that is a document put whole: another value for it is put the same way. Nobody else writes there
-   * meanwhile, since an open turn is sealed before others write in its space.
+   * The last write, if it set a whole document: another value is then assigned directly. No other code writes there
+   * meanwhile, since an open turn is sealed before other writes in its space.
    */
   #again: WriteRecord | null = null;
-  /** Records that were there when the innermost transaction inside of this one began, and what they were before it wrote there again. */
+  /**
+   * The number of records at the start of the innermost nested transaction, and their values before it changed them.
+   */
   #kept = 0;
   #rewritten: { readonly at: number; readonly value: Json | undefined }[] | undefined;
-  /** Documents written at several depths, or several times at one place by other operations than `set`. */
+  /** Documents written at several depths, or several times at one place by operations other than `set`. */
   #nested: Set<DocumentIndex> | undefined;
-  /** Hears what is to be told before the commit; of a unit that tells when it is committed, nobody. */
+  /** Called about writes to report before the commit; null for a unit that reports when it is committed. */
   readonly #teller: UntoldWrites | null;
 
   constructor(replica: Replica, teller: UntoldWrites | null = null) {
@@ -98,7 +98,7 @@ export class WriteUnit implements WriteTarget {
     return this.#records.length === 0 && this.labels.length === 0;
   }
 
-  /** Everything it has written, place by place. */
+  /** The address of each record. */
   *addresses(): Iterable<Address> {
     for (const { address } of this.#records) yield address;
   }
@@ -116,7 +116,7 @@ export class WriteUnit implements WriteTarget {
     const { home, level } = address;
     if (typeof value === "object" && value !== before && this.#setNarrow(address, before, value)) return;
     const after = admit(value, before);
-    // What was admitted is neither NaN nor -0.
+    // An admitted value is neither NaN nor -0, so `===` is enough.
     if (before === after) return;
     if (address.turn !== this.#id || home.turn !== this.#id || home.turnLevel !== level) {
       this.#setFirst(address, before, after);
@@ -131,12 +131,12 @@ export class WriteUnit implements WriteTarget {
     if (!record.untold) this.#tellLater(record);
   }
 
-  /** A plain value in place of the document that the unit has put last: an assignment. False where it takes more than that. */
+  /** Assigns a plain value to the document that the unit has set last; false if more is needed. */
   setAgain(address: Address, value: unknown): boolean {
     const record = this.#again;
     if (record === null || record.address !== address) return false;
     const { document } = address;
-    // A computation may have been made for the place since: then it is for the way of all writes to say so.
+    // A computation may own the place since: then the normal path throws.
     if (document.derived || !isPlainLeaf(value, document.value)) return false;
     document.value = value;
     record.value = value;
@@ -150,13 +150,13 @@ export class WriteUnit implements WriteTarget {
     if (differences) return this.#setDifferences(address, differences);
     if (level > 0) this.#claimContainer(address.parent as Address, before);
     this.#keepTold(address);
-    // Taken back, it leaves what was put above it before.
+    // After a rollback, the values set above it must be as before.
     if (this.#kept > 0) this.#keepAbove(address);
     const operation: PathOperation = { op: "set", path, value: after };
     this.#record(address, operation, this.#apply(home, operation), before, after);
   }
 
-  /** A wide object in place of another: what differs. False where it is to be put whole. */
+  /** Writes a wide object as its differences from the present one; false if it must be set whole. */
   #setNarrow(address: Address, before: Json | undefined, value: unknown): boolean {
     if (address.turn === this.#id) return false;
     const differences = narrowIncoming(address.path, before, value);
@@ -176,12 +176,12 @@ export class WriteUnit implements WriteTarget {
   }
 
   splice(address: Address, index: number, remove: number, insert: readonly unknown[]): void {
-    // Frozen, so that it stays what readers were told when the splice makes another.
+    // Frozen, because readers know this value and the splice makes a new one.
     const before = handOut(address.value);
     if (!Array.isArray(before)) throw misuse(`cannot splice ${address}: there is no array`);
     if (!isRange(index, remove, before.length))
       throw misuse(`cannot splice ${address} at ${index} over ${remove}: it has ${before.length} elements`);
-    // A hole is no value, and `map` would pass over it.
+    // `map` would skip holes, which are no values.
     const items = Array.from(insert, (item, i) => admit(item, before[index + i]));
     this.#claim(address, movesElements(before, index, remove, insert) ? "deep" : "shallow");
     this.#keepTold(address);
@@ -190,7 +190,9 @@ export class WriteUnit implements WriteTarget {
     this.#record(address, operation, this.#apply(address.home, operation), before, address.value);
   }
 
-  /** Adds elements at the end of an array; one that is not there is made, unless somebody else makes it meanwhile. */
+  /**
+   * Adds elements at the end of an array. If it is absent it is created, unless another writer creates it meanwhile.
+   */
   append(address: Address, items: readonly unknown[]): void {
     const { value } = address;
     if (value !== undefined) return this.splice(address, Array.isArray(value) ? value.length : 0, 0, items);
@@ -198,12 +200,12 @@ export class WriteUnit implements WriteTarget {
     this.set(address, items);
   }
 
-  /** The code has just read what lies here. */
+  /** The code has just read the place. */
   read(address: Address, shallow: boolean): void {
     if (!this.hasPut(address.home)) this.claimRead(address, shallow);
   }
 
-  /** The commit rests on what lay here before its own writes. */
+  /** The commit claims the value at the place before its own writes. */
   claimRead(address: Address, shallow: boolean): void {
     if (shallow) this.#claimedShallow ??= new Set();
     else this.#claimedDeep ??= new Set();
@@ -213,10 +215,10 @@ export class WriteUnit implements WriteTarget {
     this.#restOn(address, shallow ? "shallow" : "deep");
   }
 
-  /** Tells readers what has changed since they were told last. */
+  /** Tells readers of the changes since the last report. */
   publish(invalidation: Invalidation, source?: object, changeGroup?: string): void {
     let record = this.#firstUntold;
-    // Telling only marks and queues: nothing is written meanwhile.
+    // Invalidation only marks and queues nodes, so there are no writes meanwhile.
     this.#firstUntold = null;
     this.#lastUntold = null;
     const nested = this.#nested === undefined ? undefined : new Map<DocumentIndex, Untold[]>();
@@ -226,7 +228,7 @@ export class WriteUnit implements WriteTarget {
       record.untold = false;
       record.told = now;
       if (this.#nested?.has(address.home)) addTo(nested as Map<DocumentIndex, Untold[]>, { address, told });
-      // What was changed and changed back is no news.
+      // A value that was changed and changed back invalidates no reader.
       else if (!equal(told, now)) invalidation.changed(address, told, now, source, changeGroup);
       const next: WriteRecord | null = record.nextUntold;
       record.nextUntold = null;
@@ -240,7 +242,6 @@ export class WriteUnit implements WriteTarget {
     }
   }
 
-  /** Takes everything back. */
   undo(): void {
     for (const { address, inverse } of this.#records.toReversed()) this.#apply(address.home, inverse);
     this.#records.length = 0;
@@ -248,13 +249,13 @@ export class WriteUnit implements WriteTarget {
     this.#again = null;
   }
 
-  /** Runs code that is a part of the whole: if it throws, what it has written is taken back, and nothing else. */
+  /** Runs code as part of the unit: if it throws, only its own writes are rolled back. */
   atomically<T>(code: () => T): T {
     const { labels } = this;
     const [records, lastUntold, outer] = [this.#records.length, this.#lastUntold, this.#kept];
     const rewritten = this.#rewritten?.length ?? 0;
     this.#kept = records;
-    // What was written before is not merely assigned to any more.
+    // The earlier writes must stay separate records.
     this.#again = null;
     try {
       return code();
@@ -274,7 +275,7 @@ export class WriteUnit implements WriteTarget {
     this.#rewritten.push({ at, value });
   }
 
-  /** Nobody was told of any of it: a unit that tells before its commit has no parts. */
+  /** No reader was told of the writes, because a unit with a teller has no nested transactions. */
   #undoTo(length: number, rewritten: number): void {
     for (const { address, inverse } of this.#records.splice(length).reverse()) {
       this.#apply(address.home, inverse);
@@ -288,11 +289,11 @@ export class WriteUnit implements WriteTarget {
       record.value = value;
     }
     this.#again = null;
-    // It may have been left out as lying in what is not there any more.
+    // A claim may have been skipped because of a container that the rollback removes.
     this.#reached = undefined;
   }
 
-  /** What becomes the commit: operations by document, with frozen values, and what they rest on. */
+  /** The contents of the commit: operations by document with frozen values, and claims. */
   seal(): { shares: Map<ReplicaDocument, Share>; reads: readonly ReadClaim[] } {
     const shares = new Map<ReplicaDocument, Share>();
     const superseded = this.#nested === undefined ? undefined : supersededBy(this.#records, this.#nested);
@@ -313,7 +314,7 @@ export class WriteUnit implements WriteTarget {
 
   #setDifferences(address: Address, differences: readonly PathOperation[]): void {
     if (differences.length === 0) return;
-    // They stand for the whole only as long as the rest is what it was.
+    // Differences are equal to the whole value only if the rest is unchanged.
     this.#claim(address, "deep");
     const { home } = address;
     for (const operation of differences) {
@@ -335,7 +336,8 @@ export class WriteUnit implements WriteTarget {
     value: Json | undefined,
   ): void {
     const { home, level } = address;
-    // Writes at one level of a document cannot overlap, so their order does not matter and each may be repeated in place.
+    // Writes at one level of a document cannot overlap, so their order does not matter and each may be repeated in
+    // place.
     const sameLevel = operation.op === "set" && (home.turn !== this.#id || home.turnLevel === level);
     if (!sameLevel && home.turn === this.#id) this.#nested = (this.#nested ?? new Set()).add(home);
     home.turn = this.#id;
@@ -343,14 +345,14 @@ export class WriteUnit implements WriteTarget {
     const record: WriteRecord = { address, operation, inverse, value, told, untold: false, nextUntold: null };
     this.#records.push(record);
     this.#again = sameLevel && level === 0 ? record : null;
-    // Whoever is to be told of an earlier write here is told of what it has come to.
+    // An unreported earlier record of the place covers this write too.
     if (address.turn === this.#id && this.#records[address.turnRecord]?.untold) return;
     address.turn = this.#id;
     address.turnRecord = this.#records.length - 1;
     this.#tellLater(record);
   }
 
-  /** Operations follow each other in the commit: a value put above by this unit must stay as it was put. */
+  /** Operations follow each other in the commit, so a value that this unit set above must stay as it was set. */
   #keepAbove(address: Address): void {
     if (address.home.turn !== this.#id) return;
     for (let above = address.parent; above !== null; above = above.parent) {
@@ -380,17 +382,17 @@ export class WriteUnit implements WriteTarget {
     this.#teller?.hasToTell(this);
   }
 
-  /** What was to be told after that is taken back. */
+  /** Drops the unreported records after `last`. */
   #tellUpTo(last: WriteRecord | null): void {
     this.#lastUntold = last;
     if (last === null) this.#firstUntold = null;
     else last.nextUntold = null;
   }
 
-  /** A write goes into a container that is still there; one at the end of an array rests on where the end is. */
+  /** A write requires that its container still exists; a write at the end of an array also requires the same length. */
   #claimContainer(container: Address, before: Json | undefined): void {
     const depth = before === undefined && Array.isArray(container.value) ? "shallow" : "reach";
-    // Many writes into one container rest on the same: the first claim says it.
+    // Writes into one container claim it once.
     if (depth === "reach" && container === this.#reached) return;
     if (depth === "reach") this.#reached = container;
     this.#claim(container, depth);
@@ -400,7 +402,7 @@ export class WriteUnit implements WriteTarget {
     if (!this.hasPut(address.home)) this.#restOn(address, depth);
   }
 
-  /** Whether the unit has itself put a document whole that is not here: what it says of it now, it says of its own. */
+  /** Whether the unit has set a whole document that is not loaded: its reads there see its own value. */
   hasPut({ root, document }: DocumentIndex): boolean {
     return root.turn === this.#id && !document.isKnown;
   }
@@ -424,7 +426,7 @@ export class WriteUnit implements WriteTarget {
       return inverse;
     } catch (error) {
       if (!(error instanceof PatchError)) throw error;
-      const advice = `${home.document.isKnown ? "" : "pull it, or "}write what is above it first`;
+      const advice = `${home.document.isKnown ? "" : "pull it, or "}write its parent first`;
       throw misuse(`cannot write ${placeText(String(home.root), operation.path)}: ${error.message}; ${advice}`);
     }
   }
@@ -437,7 +439,7 @@ function addTo(lists: Map<DocumentIndex, Untold[]>, untold: Untold): void {
   else list.push(untold);
 }
 
-/** As it goes to the store: what is written here later leaves it as it is. */
+/** The operation with frozen values, which later writes in place do not change. */
 function frozenOf(operation: PathOperation, value: Json | undefined): PathOperation {
   if (operation.op === "set") return { ...operation, value: handOut(value as Json) };
   if (operation.op === "splice") for (const item of operation.insert) handOut(item);

@@ -42,6 +42,8 @@ export interface OversizedDocument extends DocumentRef {
 
 /** Facts that a backend looks up inside the transaction that will apply the commit. */
 export interface CommitFacts {
+  /** Of the data. */
+  readonly history: string;
   commitOf(identity: CommitIdentity): StoredCommit | undefined;
   /** Whether there is a commit of this identity; cheaper than `commitOf`. */
   wasMade(identity: CommitIdentity): boolean;
@@ -75,6 +77,7 @@ const APPLY: Decision = { kind: "apply" };
 export function decideCommit(request: CommitRequest, facts: CommitFacts): Decision {
   return (
     replay(request, facts) ??
+    otherHistory(request, facts) ??
     stacking(request, facts) ??
     preconditions(request, facts) ??
     reads(request, facts) ??
@@ -96,6 +99,12 @@ function replay(request: CommitRequest, facts: CommitFacts): CommitOutcome | und
     "protocol",
     `commit ${which} was already made with another payload; mint a new local sequence`,
   );
+}
+
+/** Sequences of another history say nothing about this one. */
+function otherHistory({ history }: CommitRequest, facts: CommitFacts): Rejection | undefined {
+  if (history === undefined || history === facts.history) return undefined;
+  return rejected("stale", "history-lost", "the data have another history than the commit was made on; run it again");
 }
 
 function stacking(request: CommitRequest, facts: CommitFacts): Rejection | undefined {

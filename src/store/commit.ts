@@ -102,6 +102,11 @@ export interface CommitRequest extends CommitIdentity {
    * frozen and the lists no longer change. A backend may keep the request without a copy.
    */
   readonly admitted?: typeof ADMITTED | undefined;
+  /**
+   * The history that the sequences of this request belong to (`connection.ts`). A store with another history refuses
+   * the request (`history-lost`). Absent for a request without such sequences.
+   */
+  readonly history?: string | undefined;
   readonly reads: readonly ReadClaim[];
   readonly patches: readonly DocumentPatch[];
   readonly preconditions: readonly Precondition[];

@@ -44,6 +44,8 @@ export interface JournalEntry {
 
 export interface JournalRow {
   readonly id: number;
+  /** The lane of the journal that it was appended to. Absent for lane 0, and in a journal with one lane. */
+  readonly lane?: number;
   readonly topic: string;
   readonly source: string;
   /**
@@ -152,7 +154,10 @@ export interface JournalQuery {
   readonly causation?: string;
   readonly createdFromMs?: number;
   readonly createdBeforeMs?: number;
-  /** Rows after this id (ascending) or before it (descending). */
+  /**
+   * Rows after this id (ascending) or before it (descending), for lists in pages. A follower needs `Store.follow`,
+   * because rows with smaller ids may appear later.
+   */
   readonly cursor?: number;
   readonly order?: "ascending" | "descending";
   readonly limit: number;
@@ -175,7 +180,7 @@ export interface Retention {
   readonly limit: number;
 }
 
-/** Ids of missing journal rows. */
+/** Ids of missing journal rows of one lane. */
 export interface RemovedRange {
   readonly first: number;
   readonly last: number;

@@ -26,6 +26,7 @@ export const RETRY_RULES: Readonly<Record<RejectionClass, RetryRule>> = {
 /** Closed list of reasons, so that callers need not parse messages. */
 export type RejectionReason =
   | "read-moved" // stale: another session wrote a value that this commit had read
+  | "history-lost" // stale: the data have another history, since a restore or a failover; unknown: sent to the old one
   | "fell-with" // same class as the commit it was stacked on
   | "document-exists" // permanent: absent(document) did not hold; for a receipt: handled elsewhere
   | "too-old" // permanent: the message is older than the store's horizon, so it may have been handled already

@@ -9,11 +9,23 @@
  * - A method never calls back synchronously: outcomes arrive in a later microtask or task.
  * - Writes are applied and answered in the order of the calls. An answer that shows a commit (a load, a page of the
  *   feed) comes after the answer to that commit.
+ * - Order is promised per space (sequences) and per lane of the journal (ids), not over all writes of the data.
+ * - A store may lose its data's server. Then it is `away`: writes are parked within bounds, reads fail with `STORE_AWAY`,
+ *   and every parked write is answered after the server is back (`connection.ts`).
  */
 import type { Json } from "../message/json.ts";
 import { MillraceError } from "../message/millrace-error.ts";
 import type { Path } from "../message/path.ts";
-import type { BasisInput, CommitOutcome, CommitRequest, DocumentPatch, LabelWrite, NodeBasis } from "./commit.ts";
+import type {
+  BasisInput,
+  CommitIdentity,
+  CommitOutcome,
+  CommitRequest,
+  DocumentPatch,
+  LabelWrite,
+  NodeBasis,
+} from "./commit.ts";
+import type { StoreConnection } from "./connection.ts";
 import type { ConsumerDeclaration, ConsumerRemoval, ConsumerTable, RemovalResult } from "./consumer.ts";
 import type { DocumentRef } from "./document.ts";
 import type { DueChange, DueRow } from "./due.ts";
@@ -31,10 +43,20 @@ import type {
   Settlement,
   VerifyReport,
 } from "./journal.ts";
+import type { JournalPage, JournalPosition } from "./journal-position.ts";
 import type { Rejection } from "./rejection.ts";
 
 export interface Store extends AsyncDisposable {
   readonly backend: "memory" | "sqlite" | "postgres";
+
+  /** Whether the data can be reached now, which history they have, and how many writes are parked. */
+  readonly connection: StoreConnection;
+
+  /**
+   * The store's clock in milliseconds: that of the database server, as last measured, or of the host for an embedded
+   * store. Leases, due rows, retries and the receipt horizon are judged by it.
+   */
+  now(): number;
 
   // Documents --------------------------------------------------------------------------------------------------------
 
@@ -53,12 +75,16 @@ export interface Store extends AsyncDisposable {
   /** Variant without a promise for frequent callers: a backend may call `listener` later and return undefined. */
   commit(request: CommitRequest, listener: CommitListener): Promise<CommitOutcome> | undefined;
 
+  /** Whether the store has each of these commits; false also for a commit that it has forgotten. */
+  hasCommits(commits: readonly CommitIdentity[]): Promise<readonly boolean[]>;
+
   /** Commits of a space after a sequence, oldest first, at most `limit`. */
   changesSince(space: string, sequence: number, limit: number): Promise<FeedPage>;
 
   /**
    * Calls the listener with the names of spaces that may have been changed by another process or another replica of
-   * this store object, within 50 ms on one machine. Some calls are false alarms.
+   * this store object, within 50 ms on one machine. Some calls are false alarms. Also called when the state or the
+   * history of `connection` has changed.
    */
   watch(listener: (change: StoreChange) => void): () => void;
 
@@ -71,14 +97,17 @@ export interface Store extends AsyncDisposable {
   // Journal ----------------------------------------------------------------------------------------------------------
 
   /**
-   * Appends messages in order, outside of a space's commit: all or none. Ids are contiguous and increasing. With
-   * `"too-large"`, oversized entries are left out if others remain; pass it when the entries are unrelated.
+   * Appends messages in order, outside of a space's commit: all or none. Ids are below 2^53, increase in each lane of
+   * the journal, and are causal: greater than every id that this store object has answered with before. They have gaps,
+   * and a row with a smaller id may appear later in another lane. With `"too-large"`, oversized entries are left out if
+   * others remain; pass it when the entries are unrelated.
    */
   append(entries: readonly JournalEntry[], leaveOut?: "too-large"): Promise<AppendOutcome>;
 
   /**
-   * Opens a lease for this process incarnation. Its number is greater than all earlier ones. `running` has keys of
-   * consumers.
+   * Opens a lease for this process incarnation, by the store's clock. Its number is greater than all earlier ones of
+   * this history and ends with random bits (`lease-number.ts`), so that two histories do not share numbers. `running`
+   * has keys of consumers.
    */
   openLease(durationMs: number, running?: readonly string[]): Promise<Lease>;
 
@@ -117,8 +146,14 @@ export interface Store extends AsyncDisposable {
 
   query(query: JournalQuery): Promise<readonly JournalRow[]>;
 
-  /** The last assigned id, even if its row was removed; 0 if there is none. */
-  lastId(): Promise<number>;
+  /**
+   * Rows after a position, of all lanes, in order of id, at most `limit`. For followers: a row that appears in one lane
+   * behind a row of another is not missed. With `topic`, only rows of this topic, and `gone` is empty.
+   */
+  follow(after: JournalPosition, limit: number, topic?: string): Promise<JournalPage>;
+
+  /** The position after all rows, also those that were removed. */
+  journalEnd(): Promise<JournalPosition>;
 
   /** The number of rows per status. */
   count(): Promise<Readonly<Record<JournalStatus, number>>>;
@@ -127,7 +162,7 @@ export interface Store extends AsyncDisposable {
   retain(retention: Retention): Promise<number>;
 
   /**
-   * Moves the horizon up to a time; it never moves back. Receipts of messages made before the horizon may be removed,
+   * Moves the horizon up to a time, at most to the store's clock; it never moves back. Receipts of messages made before the horizon may be removed,
    * and such a message without a receipt is refused (`too-old`). Removes at most `limit` receipts, of commits that the
    * feed no longer reaches.
    */
@@ -139,7 +174,7 @@ export interface Store extends AsyncDisposable {
    */
   acceptRemoved(): Promise<readonly RemovedRange[]>;
 
-  /** Checks the hash chain, the checksums of documents and the backend's own structure. Reads the whole store. */
+  /** Checks the hash chain of each lane, the checksums of documents and the backend's own structure. Reads the whole store. */
   verify(): Promise<VerifyReport>;
 
   /**
@@ -198,6 +233,8 @@ export type CommitListener = (answer: CommitOutcome | Error) => void;
 export interface LoadResult {
   /** The space's sequence as of which the documents were read. */
   readonly sequence: number;
+  /** Of the data (`connection.ts`). Sequences of two histories cannot be compared. */
+  readonly history: string;
   readonly documents: readonly LoadedDocument[];
   /** Whether this or another space has labels. Present only if no document was requested. */
   readonly isLabelled?: boolean;
@@ -244,6 +281,8 @@ export interface FeedPage {
   readonly commits: readonly FeedCommit[];
   /** The space's head sequence when the page was read. */
   readonly head: number;
+  /** Of the data, when the page was read. */
+  readonly history: string;
   /** True if commits after the requested sequence have been compacted away: reload instead. */
   readonly gap: boolean;
 }
@@ -262,6 +301,8 @@ export interface StoreChange {
   readonly spaces: readonly string[] | undefined;
   /** Whether another process may have added journal or due rows. */
   readonly journal: boolean;
+  /** Present if the state or the history of `Store.connection` has changed. */
+  readonly connection?: true;
 }
 
 export interface ForgetRequest {
@@ -331,6 +372,10 @@ export type StoreErrorCode =
   | "STORE_FULL"
   | "STORE_IO"
   | "STORE_BUSY"
+  /** The server of the data cannot be reached now. No part of the call was done, and a later call may succeed. */
+  | "STORE_AWAY"
+  /** Acknowledged commits are gone since a restore or a failover; the message names them. */
+  | "STORE_HISTORY_LOST"
   | "STORE_READ_ONLY"
   | "STORE_NOT_OURS"
   | "STORE_TOO_NEW"

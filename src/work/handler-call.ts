@@ -21,7 +21,7 @@ export interface HandlerWait extends WorkFacts {
   readonly cancellable: Cancellable;
   /** Lists the handler until it ends. */
   readonly board: WorkBoard | undefined;
-  readonly message: Message;
+  readonly message: Pick<Message, "type"> & { readonly metadata: Pick<Message["metadata"], "id"> };
   /** Whether the process stays alive for the timeout; true unless given. */
   readonly keepAlive?: boolean;
 }

@@ -101,7 +101,7 @@ describe.each(STORES)("an app on %s", (store) => {
     await kernel.command("Shop.Order", { price: 7 });
     await kernel.command("Shop.Order", { price: 8 });
     const seen: Json[] = [];
-    for await (const { type: name, data, id } of kernel.events("Order.Placed", { from: 0 })) {
+    for await (const { type: name, data, id } of kernel.events("Order.Placed", { from: "start" })) {
       expect(id).toBeGreaterThan(0);
       if (seen.push([name, data]) === 2) break;
     }

@@ -16,7 +16,7 @@ describe("connect", () => {
   test("[A31] [A32] calls, refusals, ids and events are those of the app", async () => {
     const kernel = await KernelProcess.start(scratchFolder(), APP);
     await using client = await shopAt(kernel);
-    const heard = client.events("Order.Placed", { from: 0 });
+    const heard = client.events("Order.Placed", { from: "start" });
     expect(await client.command("Shop.Order", { price: 30 }, { id: "one" })).toEqual({ orders: 1 });
     expect(await client.command("Shop.Order", { price: 30 }, { id: "one" })).toEqual({ orders: 1 });
     expect(await client.query("Shop.Sum")).toBe(30);

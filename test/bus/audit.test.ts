@@ -5,6 +5,7 @@ import { Concluded } from "../../src/bus/concluded.ts";
 import { JOURNAL_PAGE_ROWS, RETENTION_INTERVAL_MS, RETENTION_STEP_ROWS } from "../../src/limits.ts";
 import type { JournalRow } from "../../src/store/journal.ts";
 import { memoryStore } from "../../src/store/memory/memory-store.ts";
+import { cursorAt } from "../store/cursor-at.ts";
 import { deferred, setup, withFaults } from "./bus-setup.ts";
 
 async function idsOf(rows: AsyncIterable<JournalRow>): Promise<number[]> {
@@ -82,7 +83,11 @@ describe("looking at the journal", () => {
         most = Math.max(most, ++inStep);
         return method.apply(inner, values);
       }) as Method;
-    const store = withFaults(inner, { query: counted(inner.query), claim: counted(inner.claim) });
+    const store = withFaults(inner, {
+      query: counted(inner.query),
+      follow: counted(inner.follow),
+      claim: counted(inner.claim),
+    });
     const bus = another({ store });
     const publication = { topic: "tick", source: "x", payload: 0, correlation: "c" };
     await act(() => bus.publishMany(Array.from({ length: 5 * JOURNAL_PAGE_ROWS }, () => publication)));
@@ -124,14 +129,16 @@ describe("looking at the journal", () => {
   });
 
   test("[J76] a tail gives what is there, from a position, of a topic or pattern, over many pages", async () => {
-    const { bus, act } = setup();
+    const { bus, act, store } = setup();
     const topics = ["email.received", "email.sent", "tick"];
     const count = 2 * JOURNAL_PAGE_ROWS + 7;
     const events = Array.from({ length: count }, (_, i) => ({ topic: topics[i % 3]!, source: "x", payload: i }));
     await act(() => bus.publishMany(events));
     expect(await act(() => idsOf(bus.tail()))).toEqual(events.map((_, i) => i + 1));
-    expect(await act(() => idsOf(bus.tail({ from: count - 2 })))).toEqual([count - 1, count]);
-    expect(await act(() => idsOf(bus.tail({ from: 500, topic: "tick" })))).toEqual([501, 504, 507, 510, 513, 516, 519]);
+    expect(await act(() => idsOf(bus.tail({ from: cursorAt(store, count - 2) })))).toEqual([count - 1, count]);
+    expect(await act(() => idsOf(bus.tail({ from: cursorAt(store, 500), topic: "tick" })))).toEqual([
+      501, 504, 507, 510, 513, 516, 519,
+    ]);
     expect((await act(() => idsOf(bus.tail({ topic: "email.*" })))).slice(0, 4)).toEqual([1, 2, 4, 5]);
   });
 
@@ -223,7 +230,7 @@ describe("looking at the journal", () => {
   });
 
   test("[J76] who goes on from where events are gone is told which, and can go on after them", async () => {
-    const { bus, act } = setup({ retention: { maxSettled: 2 } });
+    const { bus, act, store } = setup({ retention: { maxSettled: 2 } });
     bus.subscribe("slow", () => new Promise(() => {}), { subscriberId: "s", timeoutMs: 3_600_000 });
     await act(() => bus.start());
     const publish = async (topic: string, times: number) => {
@@ -234,32 +241,34 @@ describe("looking at the journal", () => {
     await publish("tick", 6);
     await act(() => bus.sweep());
     // Whoever wants what there is gets it; 4 is not settled.
-    for (const from of [{}, { from: 0 }]) expect(await act(() => idsOf(bus.tail(from)))).toEqual([4, 9, 10]);
+    for (const from of [{}, { from: "start" }]) expect(await act(() => idsOf(bus.tail(from)))).toEqual([4, 9, 10]);
     const gone = async (from: number, topic?: string) => {
       const given: number[] = [];
-      const tail = bus.tail({ from, ...(topic ? { topic } : {}) });
+      const tail = bus.tail({ from: cursorAt(store, from), ...(topic ? { topic } : {}) });
       const thrown = await act(async () => {
         for await (const { id } of tail) given.push(id);
-      }).catch((error: EventsGone) => `${error.code} ${error.firstId}-${error.lastId} ${error.message}`);
+      }).catch((error: EventsGone) => `${error.code} ${error.cursor} ${error.message}`);
       return [...given, thrown];
     };
-    const five = "events 5 to 8 are not in the journal any more; go on from 8, without them";
-    expect(await gone(3)).toEqual([4, `BUS_EVENTS_GONE 5-8 ${five}`]);
-    expect(await gone(5, "tick")).toEqual([expect.stringContaining("BUS_EVENTS_GONE 6-8")]);
-    expect(await gone(7)).toEqual([expect.stringContaining("event 8 is not in the journal any more")]);
+    const [four, eight] = [cursorAt(store, 4), cursorAt(store, 8)];
+    const text = `events after ${four} are not in the journal any more; go on from ${eight}, without them`;
+    expect(await gone(3)).toEqual([4, `BUS_EVENTS_GONE ${eight} ${text}`]);
+    expect(await gone(5, "tick")).toEqual([expect.stringContaining(`BUS_EVENTS_GONE ${eight}`)]);
+    expect(await gone(7)).toEqual([expect.stringContaining(`events after ${cursorAt(store, 7)} are not`)]);
     expect(await gone(8, "tick")).toEqual([9, 10, undefined]);
     expect(await gone(10)).toEqual([undefined]);
   });
 
   test("[J76] who goes on from where all up to the end is gone is told so, and whoever follows is, whenever it goes", async () => {
-    const { bus, act, host } = setup({ retention: { maxSettled: 0 } });
+    const { bus, act, host, store } = setup({ retention: { maxSettled: 0 } });
     await act(() => bus.start());
     const publish = () => act(() => bus.publish("tick", "x", 1));
     for (let i = 0; i < 5; i++) await publish();
-    const toldOf = (error: EventsGone) => `${error.code} ${error.firstId}-${error.lastId}`;
+    const toldOf = (error: EventsGone) => `${error.code} ${error.cursor}`;
     const following = new AbortController();
     const follow = async () => {
-      for await (const _ of bus.tail({ from: 5, follow: true, signal: following.signal })) await hung.promise;
+      for await (const _ of bus.tail({ from: cursorAt(store, 5), follow: true, signal: following.signal }))
+        await hung.promise;
     };
     const hung = deferred();
     const followed = follow().catch(toldOf);
@@ -267,15 +276,14 @@ describe("looking at the journal", () => {
     await publish();
     await publish();
     await act(() => bus.sweep());
-    const gone = (from: number) => act(() => idsOf(bus.tail({ from })).catch(toldOf));
-    expect(await gone(2)).toBe("BUS_EVENTS_GONE 3-7");
-    expect(await gone(6)).toBe("BUS_EVENTS_GONE 7-7");
+    const gone = (from: number) => act(() => idsOf(bus.tail({ from: cursorAt(store, from) })).catch(toldOf));
+    for (const from of [2, 6]) expect(await gone(from)).toBe(`BUS_EVENTS_GONE ${cursorAt(store, 7)}`);
     for (const from of [7, 8]) expect(await gone(from)).toEqual([]);
     // From the beginning is whatever there is.
-    expect(await gone(0)).toEqual([]);
+    expect(await act(() => idsOf(bus.tail({ from: "start" })))).toEqual([]);
     // It was given 6, and has not asked for 7 before that was gone.
     await act(async () => hung.resolve());
-    expect(await act(() => followed)).toBe("BUS_EVENTS_GONE 7-7");
+    expect(await act(() => followed)).toBe(`BUS_EVENTS_GONE ${cursorAt(store, 7)}`);
   });
 
   test("[J74] retention goes in small steps, between which publishing gets in", async () => {

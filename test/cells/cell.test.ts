@@ -94,7 +94,7 @@ describe("cells", () => {
   test("[R20] a write into what is not there says what to do", async () => {
     const { space } = await setup();
     const doc = space.cell<{ a: { b: number } }>("doc");
-    expect(() => doc.key("a").key("b").set(1)).toThrow("write what is above it first");
+    expect(() => doc.key("a").key("b").set(1)).toThrow("write its parent first");
     expect(() => space.cell<number[]>("doc").splice(0, 1)).toThrow("there is no array");
     expect(() => space.cell("doc").set(Number.NaN)).toThrow("finite number");
   });
@@ -247,7 +247,7 @@ describe("cells", () => {
     list.push(2);
     other.space.cell<number[]>("list").push(3);
     await quiet();
-    expect(errors.take()).toEqual([expect.stringMatching(/^a write to space "s" was taken back/)]);
+    expect(errors.take()).toEqual([expect.stringMatching(/^a write to space "s" was rolled back/)]);
   });
 
   test("[R23] pull loads what is needed, link by link, computes, and lets go", async () => {
@@ -390,6 +390,6 @@ describe("cells", () => {
     space.effect(() => times.note(space.now()));
     space.flush();
     expect(times.count).toBe(1);
-    expect(() => space.computed("c", () => 1).set(2 as never)).toThrow("change what it is computed from");
+    expect(() => space.computed("c", () => 1).set(2 as never)).toThrow("write to its inputs");
   });
 });

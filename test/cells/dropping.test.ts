@@ -187,7 +187,7 @@ describe("a cell made before its document was dropped", () => {
     expect(doc.get()).toEqual({ ...DOC, n: 9 });
     await quiet();
     await drop();
-    expect(() => x.set(3)).toThrow("pull it, or write what is above it first");
+    expect(() => x.set(3)).toThrow("pull it, or write its parent first");
     // What was refused has asked for it.
     await quiet();
     x.set(3);

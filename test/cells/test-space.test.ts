@@ -109,7 +109,7 @@ describe("a space for tests", () => {
     );
     kit.forgetRuns();
     expect(messageOf(() => kit.expectRan("total"))).toBe(
-      'expected "total" to have run, and it did not: did not run: nothing it read has changed since its last run.\nNothing ran.',
+      'expected "total" to have run, and it did not: did not run: its inputs have not changed since its last run.\nNothing ran.',
     );
     expect(messageOf(() => kit.expectRan("totl"))).toMatch(/there is no node of that name, only "total"/);
   });

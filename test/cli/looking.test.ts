@@ -167,10 +167,10 @@ describe("a running kernel", () => {
     const { millrace, json, orderId, client } = await busyKernel();
     const why = async (name: string) => (await millrace("why", name)).stdout;
     expect(await why("sum")).toMatch(
-      /^computation sum {3}did not run: nothing it read has changed since its last run\.$/m,
+      /^computation sum {3}did not run: its inputs have not changed since its last run\.$/m,
     );
     expect(await why("sum")).toMatch(/^ {2}sum ran because of orders\n {2}orders was written by command Shop\.Order /m);
-    expect(await why("average")).toMatch(/^computation average {3}did not run: nobody observes it\. It never ran\.$/m);
+    expect(await why("average")).toMatch(/^computation average {3}did not run: it is not observed\. It never ran\.$/m);
     const [failed] = (await json("ls", "failures")) as { id: number }[];
     const { id } = failed as { id: number };
     expect(await why(String(id))).toMatch(
@@ -295,7 +295,7 @@ describe("computed values", () => {
     await client.close();
     expect(await kernel.stop()).toBe(0);
     expect((await millrace("why", "sum")).stdout).toMatch(
-      /^node sum {3}is up to date: nothing it read has changed since its last run; no kernel is running\n {2}read orders as of commit \d+\n$/,
+      /^node sum {3}is up to date: its inputs have not changed since its last run; no kernel is running\n {2}read orders as of commit \d+\n$/,
     );
   });
 });

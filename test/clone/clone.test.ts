@@ -131,7 +131,7 @@ describe.skipIf(!isClone)(`a clone${isClone ? "" : " (this is none, so it cannot
 function ledgerApp(folder: string): string {
   const text = readFileSync(LEDGER_APP, "utf8")
     .replace('"../../src/kernel/kernel.ts"', '"millrace/kernel"')
-    .replaceAll(/"..\/..\/src\/loop\/[\w-]+\.ts"/g, '"millrace"');
+    .replaceAll(/"..\/..\/src\/loop\/[\w-]+\.ts"/g, '"millrace/loop"');
   writeFileSync(join(folder, "ledger.ts"), text);
   return "ledger.ts";
 }

@@ -49,7 +49,7 @@ describe("examples", () => {
 
   /** Programs that need only the core run on every engine. `open` loads the kernel, which needs Node. */
   const portable = programs.filter(
-    ({ code }) => !/from "(?:node:|millrace\/(?:client|extensions|kernel|sqlite))|\bawait open\(/.test(code),
+    ({ code }) => !/from "(?:node:|millrace\/(?:client|extensions|kernel|node|sqlite))|\bawait open\(/.test(code),
   );
   test.for(portable)("[K7] [K8] $place prints the same on Deno and on Bun", async ({ file, code }) => {
     for (const runtime of ["deno", "bun"] as const) {

@@ -109,7 +109,7 @@ export class WireFlood {
       const filter = n % 4 === 0 ? { types: ["Entry.Added"] } : { topics: [`no.such.${n}.*`] };
       const metadata = { id: `flood${++this.#next}`, timestamp: 1 };
       this.#wire?.send(
-        `${JSON.stringify({ kind: "command", type: "Sys.Subscribe", data: { from: 0, ...filter }, metadata })}\n`,
+        `${JSON.stringify({ kind: "command", type: "Sys.Subscribe", data: { from: "start", ...filter }, metadata })}\n`,
       );
     }
   }

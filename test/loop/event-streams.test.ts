@@ -47,10 +47,10 @@ describe("subscriptions", () => {
     expect(other.received).toEqual([]);
   });
 
-  test("[N12] from resumes after a journal id: nothing twice, nothing missed", async () => {
+  test("[N12] from resumes after a cursor: nothing twice, nothing missed", async () => {
     const { ask, tell, events } = await streaming();
     await tell("A.One", "A.Two", "A.Three");
-    await ask("Sys.Subscribe", { from: 1 });
+    await ask("Sys.Subscribe", { from: "h.0-1" });
     await tell("A.Four");
     expect(events()).toEqual(["2 A.Two", "3 A.Three", "4 A.Four"]);
   });
@@ -88,7 +88,9 @@ describe("subscriptions", () => {
     { types: ["nope"] },
     { topics: ["a.**.b"] },
     { from: -1 },
-    { from: "1" },
+    { from: "" },
+    { from: "h.1" },
+    { from: 1 },
   ];
   test("[N12] what makes no sense is 422; too many are 503; a kernel without a journal says so with a 404", async () => {
     const { ask, watcher, loop } = await streaming();
@@ -105,19 +107,19 @@ describe("subscriptions", () => {
     expect(one.answers).toEqual(["error s 404", "error q 404"]);
   });
 
-  test("[N12] a gap in the journal after the place to go on from ends the subscription with a 410 that names the ids", async () => {
+  test("[N12] a gap in the journal after the place to go on from ends the subscription with a 410 that has the cursor to go on from", async () => {
     const { journal, append, remove } = streamJournal();
     append("A.Told", 9);
     for (let id = 2; id <= 8; id++) remove(id);
     const { loop, client, settle } = await setup({}, { events: journal });
     const [strict, beginner] = [client(), client()];
-    loop.receive(command("Sys.Subscribe", "s", { from: 1 }), strict);
-    loop.receive(command("Sys.Subscribe", "b", { from: 0 }), beginner);
+    loop.receive(command("Sys.Subscribe", "s", { from: "h.0-1" }), strict);
+    loop.receive(command("Sys.Subscribe", "b", { from: "start" }), beginner);
     await settle();
     const [answer, end] = strict.received;
     expect(answer).toMatchObject({ kind: "reply", data: { subscription: end?.metadata["subscription"] } });
     expect(end).toMatchObject({
-      ...{ kind: "error", data: { code: 410, firstId: 2, lastId: 8 }, metadata: { causation: "s" } },
+      ...{ kind: "error", data: { code: 410, data: { cursor: "h.0-8" } }, metadata: { causation: "s" } },
     });
     expect(strict.received).toHaveLength(2);
     expect(beginner.received.map(({ metadata }) => metadata["journalId"])).toEqual([undefined, 1, 9]);
@@ -130,12 +132,12 @@ describe("subscriptions", () => {
     for (let id = 2; id <= 3; id++) remove(id);
     const { loop, client, settle } = await setup({}, { events: journal });
     const one = client();
-    loop.receive(command("Sys.Subscribe", "s", { from: 1 }), one);
+    loop.receive(command("Sys.Subscribe", "s", { from: "h.0-1" }), one);
     await settle();
-    expect(one.received[1]).toMatchObject({ kind: "error", data: { code: 410, firstId: 2, lastId: 3 } });
+    expect(one.received[1]).toMatchObject({ kind: "error", data: { code: 410, data: { cursor: "h.0-3" } } });
   });
 
-  for (const failing of ["lastId", "page", "grown"] as const) {
+  for (const failing of ["end", "page", "grown"] as const) {
     test(`[N12] a journal that cannot be read (${failing}) ends the subscription with a 503, after its answer`, async () => {
       const { journal } = streamJournal();
       const away = async () => {
@@ -172,7 +174,7 @@ describe("subscriptions", () => {
     expect(watcher.received.at(-1)).toMatchObject({
       kind: "error",
       type: "Sys.Subscribe",
-      data: { code: 503, message: expect.stringContaining("from 3") },
+      data: { code: 503, message: expect.stringContaining("from h.0-3") },
     });
     expect(loop.streams.size).toBe(0);
   });
@@ -186,7 +188,7 @@ describe("subscriptions", () => {
     await host.advance(30_000);
     expect(events()).toEqual([]);
     const { message: reason = "" } = (watcher.received.at(-1)?.data ?? {}) as { message?: string };
-    const from = Number(/from (\d+)/.exec(reason)?.[1]);
+    const from = /from (\S+)$/.exec(reason)?.[1] ?? "";
     watcher.makeRoom();
     await ask("Sys.Subscribe", { from });
     expect(events()).toEqual(["4 B.Told", "5 B.Told"]);

@@ -1,6 +1,7 @@
 /** Events that only the kernel publishes, and connections that may publish none: refused, with one error to the client. */
 import { describe, expect, test } from "#test";
 import { timerCapability } from "../../src/loop/timer.ts";
+import { JOURNAL_START } from "../../src/store/journal-position.ts";
 import { Client, command, message, setup } from "./loop-setup.ts";
 import { streamJournal } from "./stream-journal.ts";
 
@@ -11,7 +12,10 @@ class ClearedClient extends Client {
 async function publishing() {
   const journal = streamJournal();
   const made = await setup({ timer: timerCapability() }, { events: journal.journal });
-  return { ...made, journaled: async () => (await journal.journal.feed?.page(0, 100))?.rows.map(({ topic }) => topic) };
+  return {
+    ...made,
+    journaled: async () => (await journal.journal.feed?.page(JOURNAL_START, 100))?.rows.map(({ topic }) => topic),
+  };
 }
 
 const FORGED = ["Sys.ActorFault", "Sys.AnyOther", "Label.Declassified", "Timer.Fired"];

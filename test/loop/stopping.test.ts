@@ -56,7 +56,7 @@ describe("after the end", () => {
     const { loop, client, settle } = await setup({}, { events: journal });
     const watcher = client();
     watcher.hasRoom = false;
-    loop.receive(command("Sys.Subscribe", "s", { from: 0 }), watcher);
+    loop.receive(command("Sys.Subscribe", "s", { from: "start" }), watcher);
     await settle();
     const [answer] = watcher.received;
     const { subscription } = (answer?.data ?? {}) as { subscription?: string };

@@ -1,7 +1,13 @@
 /** A journal in memory for event streams, which counts how it is read. Rows can be removed, as retention does. */
 import type { EventFeed, EventJournal, JournaledRow } from "../../src/loop/event-journal.ts";
 import type { Message } from "../../src/message/envelope.ts";
+import { type GoneRows, type JournalPosition, passedIn } from "../../src/store/journal-position.ts";
 import { message } from "./loop-setup.ts";
+
+/** The position after an id. */
+export function at(id: number): JournalPosition {
+  return { history: "h", lanes: new Map(id === 0 ? [] : [[0, id]]) };
+}
 
 export interface StreamJournal {
   readonly journal: EventJournal;
@@ -32,17 +38,25 @@ export function streamJournal(): StreamJournal {
     get mark() {
       return mark;
     },
-    lastId: async () => lastId,
+    end: async () => at(lastId),
     async page(after, limit) {
       await held;
-      pages.push(after);
+      const passed = passedIn(after, 0);
+      pages.push(passed);
       const found: JournaledRow[] = [];
-      for (let id = after + 1; id <= lastId && found.length < limit; id++) {
+      const gone: GoneRows[] = [];
+      let previous = passed;
+      for (let id = passed + 1; id <= lastId && found.length < limit; id++) {
         const row = rows.get(id);
-        if (row) found.push(row);
+        if (!row) continue;
+        if (id > previous + 1) gone.push({ before: found.length, lane: 0, through: id - 1 });
+        found.push(row);
+        previous = id;
       }
       read += found.length;
-      return { rows: found, lastId };
+      const isFull = found.length === limit;
+      if (!isFull && lastId > previous) gone.push({ before: found.length, lane: 0, through: lastId });
+      return { rows: found, end: at(isFull ? previous : Math.max(previous, lastId)), isFull, gone };
     },
     grown: (from, signal) =>
       new Promise((resolve) => {

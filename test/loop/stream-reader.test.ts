@@ -1,4 +1,5 @@
 /** One reader of the journal for all event streams: counted work, bounded slices, fair shares, bounds. */
+
 import { describe, expect, test } from "#test";
 import { SeededRandom } from "../../src/host/seeded-random.ts";
 import {
@@ -12,8 +13,9 @@ import {
 import { FilterIndex } from "../../src/loop/stream-filter.ts";
 import type { Json } from "../../src/message/json.ts";
 import { matchesTopic } from "../../src/message/topic-pattern.ts";
+import { cursorOf, passedIn } from "../../src/store/journal-position.ts";
 import { BareActor, bare, type Client, command, query, setup } from "./loop-setup.ts";
-import { streamJournal } from "./stream-journal.ts";
+import { at, streamJournal } from "./stream-journal.ts";
 
 async function reading(rows = 0, type = "A.Told") {
   const journal = streamJournal();
@@ -38,7 +40,7 @@ describe("counted work", () => {
     const { subscribe, settle, pages, rowsRead, loop, hold } = await reading(ROWS);
     const release = hold();
     for (let n = 0; n < streams; n++) {
-      subscribe({ from: from(n), types: ["No.Such"] });
+      subscribe({ from: cursorOf(at(from(n))), types: ["No.Such"] });
       // The first begins the sweep; the others meet it.
       if (n === 0) await settle();
     }
@@ -80,7 +82,7 @@ describe("counted work", () => {
 describe("slices", () => {
   test("[L1] [N17] the host gets in after one page, however much of the journal is not wanted", async () => {
     const { subscribe, host, pages, rowsRead } = await reading(20 * STREAM_PAGE_ROWS_MAX);
-    for (let n = 0; n < 40; n++) subscribe({ from: n * STREAM_PAGE_ROWS_MAX, types: ["No.Such"] });
+    for (let n = 0; n < 40; n++) subscribe({ from: cursorOf(at(n * STREAM_PAGE_ROWS_MAX)), types: ["No.Such"] });
     let before = 0;
     while (rowsRead() < 20 * STREAM_PAGE_ROWS_MAX) {
       await host.step();
@@ -91,7 +93,7 @@ describe("slices", () => {
 
   test("[L1] [N17] the host gets in after 128 events that are sent, all streams together", async () => {
     const { subscribe, host, settle } = await reading(50);
-    const clients = Array.from({ length: 200 }, () => subscribe({ from: 0 }));
+    const clients = Array.from({ length: 200 }, () => subscribe({ from: "start" }));
     const sent = () => clients.reduce((sum, client) => sum + ids(client).length, 0);
     for (let before = 0; before < 50 * 200; before = sent()) {
       await host.step();
@@ -104,7 +106,7 @@ describe("slices", () => {
   test("[L1] [N17] a request of another client waits for as few steps beside 640 streams as beside one", async () => {
     const steps = async (streams: number) => {
       const { subscribe, host, loop, client, actor, rowsRead } = await reading(100 * STREAM_PAGE_ROWS_MAX);
-      for (let n = 0; n < streams; n++) subscribe({ from: n * 16, topics: [`no.${n}.*`] });
+      for (let n = 0; n < streams; n++) subscribe({ from: cursorOf(at(n * 16)), topics: [`no.${n}.*`] });
       while (rowsRead() < 10 * STREAM_PAGE_ROWS_MAX) await host.step();
       loop.receive(query("Bare.Ask", "q"), client());
       let taken = 0;
@@ -119,9 +121,9 @@ describe("fair shares", () => {
   test("[N17] a stream near the end has its events after a few pages, while another reads the whole journal", async () => {
     const rows = 100 * STREAM_PAGE_ROWS_MAX;
     const { subscribe, host, pages } = await reading(rows);
-    subscribe({ from: 0, types: ["No.Such"] });
+    subscribe({ from: "start", types: ["No.Such"] });
     while (pages.length < 5) await host.step();
-    const near = subscribe({ from: rows - 10 });
+    const near = subscribe({ from: cursorOf(at(rows - 10)) });
     while (ids(near).length < 10) await host.step();
     expect(pages.length).toBeLessThanOrEqual(5 + 4);
   });
@@ -129,16 +131,16 @@ describe("fair shares", () => {
   test("[N17] streams that begin again and again, at both ends, do not keep one in the middle from its events", async () => {
     const rows = 20 * STREAM_PAGE_ROWS_MAX;
     const { subscribe, host, pages, loop, append } = await reading(rows);
-    const middle = subscribe({ from: rows / 2 });
-    let hostile = subscribe({ from: 0, types: ["No.Such"] });
+    const middle = subscribe({ from: cursorOf(at(rows / 2)) });
+    let hostile = subscribe({ from: "start", types: ["No.Such"] });
     for (let seen = 0; ids(middle).length < rows / 2; ) {
       await host.step();
       if (pages.length < seen + 4) continue;
       seen = pages.length;
       loop.disconnect(hostile);
-      hostile = subscribe({ from: 0, types: ["No.Such"] });
+      hostile = subscribe({ from: "start", types: ["No.Such"] });
       append("B.Told", STREAM_PAGE_ROWS_MAX * 2);
-      subscribe({ from: rows, types: ["No.Such"] }, hostile);
+      subscribe({ from: cursorOf(at(rows)), types: ["No.Such"] }, hostile);
       // Each lap of the sweep takes it on; twenty would be starving.
       expect(pages.length).toBeLessThan(2_000);
     }
@@ -187,25 +189,25 @@ describe("random histories", () => {
       const below = (n: number) => random.uint32() % n;
       const pick = <T>(list: readonly T[]) => list.filter(() => below(3) === 0);
       const { subscribe, settle, host, append, journal, client } = await reading();
-      const page = (from: number) => journal.feed?.page(from, 10_000);
+      const page = (from: number) => journal.feed?.page(at(from), 10_000);
       const streams: { client: Client; types: string[]; topics: string[]; after: number }[] = [];
       /** A stream that was too slow is begun again where its error says. */
       const goOn = () => {
         for (const { client: one, types, topics } of streams) {
           const { kind, data } = one.received.at(-1) ?? {};
-          const place = /from (\d+)$/.exec((data as { message?: string } | undefined)?.message ?? "");
+          const place = /from (\S+)$/.exec((data as { message?: string } | undefined)?.message ?? "");
           if (kind !== "error" || !place) continue;
           one.received.pop();
-          subscribe({ types, topics, from: Number(place[1]) }, one);
+          subscribe({ types, topics, from: place[1] as string }, one);
         }
       };
       for (let round = 0; round < 30; round++) {
         for (let n = below(4); n > 0; n--) append(TYPES[below(TYPES.length)] as string, 1 + below(150));
         for (let n = below(3); n > 0; n--) {
-          const lastId = (await journal.feed?.lastId()) ?? 0;
+          const lastId = passedIn((await journal.feed?.end()) ?? at(0), 0);
           const from = below(2) === 0 ? undefined : below(lastId + 1);
           const [types, topics, one] = [pick(TYPES), pick(TOPICS), client()];
-          subscribe({ types, topics, ...(from === undefined ? {} : { from }) }, one);
+          subscribe({ types, topics, ...(from === undefined ? {} : { from: cursorOf(at(from)) }) }, one);
           while (one.received.length === 0) await host.step();
           streams.push({ client: one, types, topics, after: from ?? lastId });
         }

@@ -4,5 +4,12 @@ import { LOOP_MUTANTS } from "./loop-mutants.ts";
 import type { Mutant } from "./mutant.ts";
 import { SCHEDULER_MUTANTS } from "./scheduler-mutants.ts";
 import { STORE_MUTANTS } from "./store-mutants.ts";
+import { WORK_MUTANTS } from "./work-mutants.ts";
 
-export const MUTANTS: readonly Mutant[] = [...STORE_MUTANTS, ...BUS_MUTANTS, ...LOOP_MUTANTS, ...SCHEDULER_MUTANTS];
+export const MUTANTS: readonly Mutant[] = [
+  ...STORE_MUTANTS,
+  ...BUS_MUTANTS,
+  ...LOOP_MUTANTS,
+  ...SCHEDULER_MUTANTS,
+  ...WORK_MUTANTS,
+];

@@ -55,8 +55,8 @@ export const SCHEDULER_MUTANTS: readonly Mutant[] = [
     name: "send-commits-before-an-earlier-one",
     breaks: "I4",
     file: "src/scheduler/dispatch.ts",
-    find: "    } else if (queue.head !== send) {\n      // An earlier send came back while it ran",
-    replace: "    } else if (queue.head === undefined) {\n      // An earlier send came back while it ran",
+    find: "    } else if (queue.head !== send) {\n      // An earlier send came back while this handler ran",
+    replace: "    } else if (queue.head === undefined) {\n      // An earlier send came back while this handler ran",
     tests: ["test/scheduler/stream-order.test.ts"],
   },
   {
@@ -167,8 +167,8 @@ export const SCHEDULER_MUTANTS: readonly Mutant[] = [
     name: "send-without-receipt",
     breaks: "I11",
     file: "src/scheduler/send-commit.ts",
-    find: "    transaction.leave(receipt);\n    labelReceipt(handling, transaction, receipt);\n    if (handling",
-    replace: "    labelReceipt(handling, transaction, receipt);\n    if (handling",
+    find: "    transaction.leave(receipt);\n    labelReceipt(handling, transaction, receipt);\n    labelMessages",
+    replace: "    labelReceipt(handling, transaction, receipt);\n    labelMessages",
     tests: ["test/scheduler/stream-receipts.test.ts"],
   },
   {

@@ -1,13 +1,17 @@
 import { describe, expect, test } from "vitest";
 import { BusError } from "../../src/bus/bus-error.ts";
+import * as bus from "../../src/bus/index.ts";
 import * as client from "../../src/client/index.ts";
 import * as extensions from "../../src/extensions/index.ts";
 import * as index from "../../src/index.ts";
 import * as kernel from "../../src/kernel/index.ts";
 import * as loop from "../../src/loop/index.ts";
 import { Failure } from "../../src/message/error-data.ts";
+import * as message from "../../src/message/index.ts";
 import { MillraceError } from "../../src/message/millrace-error.ts";
 import { TopicError } from "../../src/message/topic.ts";
+import * as signals from "../../src/signals.ts";
+import * as store from "../../src/store/index.ts";
 import * as sqlite from "../../src/store/sqlite/index.ts";
 import * as testing from "../../src/testing.ts";
 
@@ -18,8 +22,8 @@ async function secondCopy<T>(file: string): Promise<T> {
 
 describe("errors of the package", () => {
   test("[M40] every exported error class but Failure extends MillraceError", () => {
-    const exported = [index, client, extensions, kernel, loop, sqlite, testing].flatMap((entry) =>
-      Object.values(entry),
+    const exported = [bus, client, extensions, index, kernel, loop, message, signals, sqlite, store, testing].flatMap(
+      (entry) => Object.values(entry),
     );
     const classes = exported.filter(
       (value): value is new () => Error => typeof value === "function" && value.prototype instanceof Error,

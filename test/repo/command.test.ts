@@ -208,7 +208,7 @@ describe("start", () => {
     ['export default () => { throw new Error("made"); };', /^millrace: Error: made\n {2}at .*app\.mjs:1:30\)?\n$/],
     [
       "export default () => undefined;",
-      /^millrace: the function that app\.mjs exports returns no capabilities; write: export default app\(.*\n$/,
+      /^millrace: the function that app\.mjs exports returns no capabilities; write: export default \(parts\) => .*\n$/,
     ],
     [
       "export default async () => undefined;",

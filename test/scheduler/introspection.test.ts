@@ -141,7 +141,7 @@ describe("what can be seen", () => {
     const { space, scheduler, a, b, c } = await chain();
     expect(scheduler.whyNot("c")).toMatchObject({
       kind: "dormant",
-      message: "did not run: nobody observes it. It never ran.",
+      message: "did not run: it is not observed. It never ran.",
     });
     const cancel = c.sink(() => undefined);
     space.flush();

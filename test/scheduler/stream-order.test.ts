@@ -371,7 +371,7 @@ describe("order and consistency of sends", () => {
       waiting: 0,
       unhandled: [{ stream: `${a} of space "s"`, sends: 2 }],
     });
-    expect(said).toEqual([`nothing handles ${a} of space "s"; what is sent to it waits`]);
+    expect(said).toEqual([`${a} of space "s" has no handler; its sends wait`]);
     b.send(5);
     a.send(6);
     a.handle((value) => seen.note(`a ${value}`));

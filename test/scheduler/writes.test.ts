@@ -162,7 +162,7 @@ describe("what nodes write besides their output", () => {
       { id: "writer" },
     );
     await quiet();
-    expect(errors.take()).toEqual([["writer", "what node writer wrote was taken back: too large"]]);
+    expect(errors.take()).toEqual([["writer", "the writes of node writer were rolled back: too large"]]);
     expect(runs.take()).toEqual([1]);
     expect(b.get()).toBeUndefined();
     line.plan = () => ({});

@@ -32,6 +32,7 @@ export interface Fault {
   readonly sendTwice?: boolean;
 }
 
+const NEVER = new Promise<never>(() => undefined);
 const NOTHING_ASKED = { arrived: Promise.resolve(), answered: Promise.resolve() };
 
 export class FaultyLine {
@@ -45,6 +46,7 @@ export class FaultyLine {
   #lastAsked: { readonly arrived: Promise<unknown>; readonly answered: Promise<unknown> } = NOTHING_ASKED;
   /** When every commit that has arrived, and so may be shown, is answered. */
   #shownAnswered: Promise<unknown> = Promise.resolve();
+  #isCut = false;
 
   constructor(inner: Store) {
     this.#inner = inner;
@@ -54,12 +56,18 @@ export class FaultyLine {
       changesSince: (space: string, sequence: number, limit: number) => this.#changesSince(space, sequence, limit),
     };
     this.store = new Proxy(inner, {
-      get(target, name) {
+      get: (target, name) => {
+        if (this.#isCut) return () => NEVER;
         if (Object.hasOwn(faulty, name)) return Reflect.get(faulty, name);
         const member: unknown = Reflect.get(target, name);
         return typeof member === "function" ? member.bind(target) : member;
       },
     });
+  }
+
+  /** From now on no call arrives and no answer comes back, as if the process had died. */
+  cut(): void {
+    this.#isCut = true;
   }
 
   #load(space: string, refs: readonly DocumentRef[]): Promise<LoadResult> {

@@ -6,8 +6,10 @@
 import { describe, expect, test } from "#test";
 import type { Json } from "../../src/message/json.ts";
 import { rejected } from "../../src/store/rejection.ts";
-import { type CaseHandler, EMITTED, type EntryPoint } from "./entry-points.ts";
+import { type CaseHandler, can, EMITTED, type EntryPoint } from "./entry-points.ts";
+import { FAILURE_CASES } from "./failure-cases.ts";
 import { MESSAGE_CASES } from "./message-cases.ts";
+import { READING_CASES } from "./reading-cases.ts";
 import {
   add,
   adds,
@@ -30,7 +32,7 @@ export const DIFFERENCES: ReadonlySet<string> = new Set([]);
 const CASES: readonly Case[] = [
   {
     title: "[U1] writes, events, receipt and status are one commit",
-    needs: ({ hasIds }) => hasIds,
+    needs: ["ids"],
     handler: (process) => (data, tx) => {
       tx.emit(EMITTED, { n: 1 });
       return add(process)(data, tx);
@@ -59,7 +61,7 @@ const CASES: readonly Case[] = [
   },
   {
     title: "[U3] a throw counts only if the reads behind it were committed",
-    needs: ({ hasIds }) => hasIds,
+    needs: ["ids"],
     handler: (process) => {
       let runs = 0;
       return (data, tx) => {
@@ -79,7 +81,7 @@ const CASES: readonly Case[] = [
   },
   {
     title: "[U5] a repeated invocation gets the first result and takes no effect",
-    needs: ({ hasIds }) => hasIds,
+    needs: ["ids"],
     handler: adds,
     body: async ({ world, handle, total }) => {
       expect([await handle(), await handle("order-17")]).toEqual([done(1), done(2)]);
@@ -89,7 +91,7 @@ const CASES: readonly Case[] = [
   },
   {
     title: "[U6] a repeated invocation calls no handler, whether its id carries a time or not",
-    needs: ({ hasIds }) => hasIds,
+    needs: ["ids"],
     handler: adds,
     body: async ({ handle, calls }) => {
       for (const id of [ID, "order-17", FUTURE_ID]) {
@@ -101,7 +103,7 @@ const CASES: readonly Case[] = [
   },
   {
     title: "[U7] a repeated invocation is hidden from observers",
-    needs: ({ hasIds }) => hasIds,
+    needs: ["ids"],
     handler: adds,
     body: async ({ world, process, total, handle }) => {
       const seen: unknown[] = [];
@@ -118,7 +120,7 @@ const CASES: readonly Case[] = [
   },
   {
     title: "[U8] after a restart a repeated invocation is answered from its receipt",
-    needs: ({ hasIds }) => hasIds,
+    needs: ["ids"],
     handler: adds,
     body: async ({ world, handle, restart }) => {
       expect([await handle(), await handle("order-17")]).toEqual([done(1), done(2)]);
@@ -129,7 +131,7 @@ const CASES: readonly Case[] = [
   },
   {
     title: "[U11] an invocation below the horizon fails and calls no handler",
-    needs: ({ hasIds, hasCallers }) => hasIds && hasCallers,
+    needs: ["ids", "callers"],
     handler: adds,
     body: async ({ world, process, handle, calls }) => {
       const late = world.host.id();
@@ -141,7 +143,7 @@ const CASES: readonly Case[] = [
   },
   {
     title: "[U12] of two processes that handle one id at once, one commits",
-    needs: ({ hasIds }) => hasIds,
+    needs: ["ids"],
     handler: adds,
     body: async ({ world, entry, restart }) => {
       const other = await restart();
@@ -152,7 +154,7 @@ const CASES: readonly Case[] = [
   },
   {
     title: "[U13] an invocation whose result is null leaves a receipt",
-    needs: ({ hasIds }) => hasIds,
+    needs: ["ids"],
     handler: (process) => (data, tx) => {
       add(process)(data, tx);
       return null;
@@ -166,7 +168,7 @@ const CASES: readonly Case[] = [
   },
   {
     title: "[U15] a result that is not JSON fails the invocation, and leaves no write",
-    needs: ({ hasIds }) => hasIds,
+    needs: ["ids"],
     handler: (process) => (data, tx) => {
       add(process)(data, tx);
       return { at: new Date(0) };
@@ -224,7 +226,7 @@ const CASES: readonly Case[] = [
   },
   {
     title: "[U28] an invocation that cannot be committed fails when its window ends, with the reason",
-    needs: ({ comesAgain = false }) => !comesAgain,
+    needs: ["window"],
     handler: adds,
     body: async ({ world, process, handle }) => {
       process.line.plan = (call) =>
@@ -251,7 +253,7 @@ const CASES: readonly Case[] = [
   },
   {
     title: "[U31] an object whose `then` throws, called or read, fails only its own invocation",
-    needs: ({ isAsync }) => isAsync,
+    needs: ["promises"],
     handler: (process) => (data, tx) => {
       add(process)(data, tx);
       const broken = () => {
@@ -293,7 +295,7 @@ const CASES: readonly Case[] = [
   },
   {
     title: "[U38] a plain write after an await is part of the handler's commit",
-    needs: ({ isAsync }) => isAsync,
+    needs: ["promises"],
     handler: (process) => async () => {
       await tick(process);
       totalOf(process).set(7);
@@ -308,7 +310,7 @@ const CASES: readonly Case[] = [
   },
   {
     title: "[U40] a plain read after an await is claimed, so that no update is lost",
-    needs: ({ isAsync }) => isAsync,
+    needs: ["promises"],
     handler: (process) => async () => {
       const total = totalOf(process);
       await tick(process);
@@ -330,7 +332,7 @@ const CASES: readonly Case[] = [
   },
   {
     title: "[U41] a write that a handler left behind is refused after its end",
-    needs: ({ isAsync }) => isAsync,
+    needs: ["promises"],
     handler: (process) => async () => {
       const total = totalOf(process);
       const left = tick(process).then(() => total.set(99));
@@ -345,7 +347,7 @@ const CASES: readonly Case[] = [
   },
   {
     title: "[U42] code that a handler runs outside of its transaction commits alone, also after an await",
-    needs: ({ isAsync }) => isAsync,
+    needs: ["promises"],
     handler: (process) => async () => {
       const { space } = process;
       space.outside(() => space.cell("a").set(1));
@@ -361,7 +363,7 @@ const CASES: readonly Case[] = [
   },
   {
     title: "[U43] a transaction inside a handler is part of its commit, and is taken back alone if it throws",
-    needs: ({ isAsync }) => isAsync,
+    needs: ["promises"],
     handler: (process) => async (data) => {
       const { space } = process;
       const [a, b] = [space.cell<number>("a"), space.cell<number>("b")];
@@ -407,7 +409,7 @@ async function begin(world: World, entryPoint: EntryPoint, one: Case, isFirst = 
   };
   const entry = await entryPoint.open(process, counted, one.clearance);
   return {
-    ...{ world, process, entryPoint, entry, total, isAsync: entryPoint.isAsync, calls: () => calls },
+    ...{ world, process, entryPoint, entry, total, isAsync: can(entryPoint, "promises"), calls: () => calls },
     handle: (id = ID, data = null) => world.run(() => entry.handle(id, data)),
     restart: () => begin(world, entryPoint, one, false),
   };
@@ -415,8 +417,8 @@ async function begin(world: World, entryPoint: EntryPoint, one: Case, isFirst = 
 
 export function describeOnce(entryPoint: EntryPoint, storeName: string, makeDisk: MakeDisk): void {
   describe(`${entryPoint.name} on ${storeName}`, () => {
-    for (const one of [...CASES, ...MESSAGE_CASES]) {
-      if (one.needs?.(entryPoint) === false) continue;
+    for (const one of [...CASES, ...FAILURE_CASES, ...READING_CASES, ...MESSAGE_CASES]) {
+      if (one.needs?.some((ability) => !can(entryPoint, ability))) continue;
       const body = async () => one.body(await begin(new World(makeDisk), entryPoint, one));
       const rule = one.title.slice(1, one.title.indexOf("]"));
       if (!DIFFERENCES.has(`${entryPoint.name}: ${rule}`)) test(one.title, body);

@@ -28,22 +28,41 @@ export interface Entry {
   begin(id: string, data: Json): void;
 }
 
+/** Parts that some entry points do not have. */
+export type Ability =
+  /** Its invocations have ids, so that one can be repeated. */
+  | "ids"
+  /** An id stands for the content of its message: another one under it is refused. */
+  | "content"
+  /** A caller waits for each invocation. */
+  | "callers"
+  /** Two processes may handle one id at once. */
+  | "at once"
+  /** The journal delivers its invocations under a lease. */
+  | "leases"
+  /** Its handlers may return promises. */
+  | "promises"
+  /** A handler that returns a promise has a timeout. */
+  | "timeout"
+  /** It declares its messages, and can ask others. */
+  | "requests"
+  /** Its handlers can have a clearance. */
+  | "clearance"
+  /** An invocation that cannot be committed fails when its window ends. */
+  | "window"
+  /** A synchronous handler and its commit are one job. */
+  | "same job"
+  /** Its handlers write in one space only. */
+  | "one space";
+
 export interface EntryPoint {
   readonly name: string;
-  /** Whether its invocations have ids, so that one can be repeated. */
-  readonly hasIds: boolean;
-  /** Whether its handlers may be asynchronous. */
-  readonly isAsync: boolean;
-  /** Whether a caller waits for each invocation, so that one may be refused for its content. */
-  readonly hasCallers: boolean;
-  /** Whether it is a capability: it declares its messages and can ask others. */
-  readonly isCapability: boolean;
-  /** Whether its handlers can have a clearance. */
-  readonly hasClearance: boolean;
-  /** Whether the journal delivers its invocations again as long as the store is busy (L41). */
-  readonly comesAgain?: boolean;
+  /** The parts that it does not have, with the reason. */
+  readonly cannot: Readonly<Partial<Record<Ability, string>>>;
   open(process: Process, handler: CaseHandler, clearance?: readonly string[]): Promise<Entry>;
 }
+
+export const can = ({ cannot }: EntryPoint, ability: Ability): boolean => cannot[ability] === undefined;
 
 export const EMITTED = "Case.Happened";
 export const SENT = "Case.Other";
@@ -54,6 +73,7 @@ function capabilities(
   { space }: Process,
   handler: CaseHandler,
   clearance: readonly string[] | undefined,
+  durable: "before" | "unawaited" = "unawaited",
 ): Record<"cases" | "other", Capability> {
   const handle = (data: Json, tx: Tx) => handler(data, tx) as Json;
   const answers = space.cell<number>("answers", 0);
@@ -66,6 +86,7 @@ function capabilities(
       commands: { "Case.Run": { handle } },
       on: { "Case.Came": handle },
       ...(clearance === undefined ? {} : { clearance }),
+      durable,
     }),
     other: transactional({
       space,
@@ -82,26 +103,46 @@ function capabilities(
   };
 }
 
+/** Commands of clients that wait for the answer. */
+function awaited({ host }: Process, loop: EventLoop): Entry {
+  return {
+    handle: (id, data) =>
+      new Promise((resolve) => {
+        const client = new Client(`client of ${id}`);
+        client.deliver = (answer) => resolve(endedBy(answer));
+        loop.receive(command("Case.Run", id, data), client);
+      }),
+    begin(id, data) {
+      const client = new Client(`client of ${id} that leaves`);
+      loop.receive(command("Case.Run", id, data), client);
+      host.timer(1, () => loop.disconnect(client));
+    },
+  };
+}
+
+const NO_LEASE = "its caller sends it again, no journal does";
+const BUSY = "the journal delivers it again as long as the store is busy (L41)";
+const ONE_CLAIM = "the journal delivers a message to one process at a time";
+const NO_CALLER = "the sender of a journaled message does not wait for its handler";
+
 export const commandEntry: EntryPoint = {
-  ...{ name: "command", hasIds: true, isAsync: true, hasCallers: true, isCapability: true, hasClearance: true },
+  name: "command",
+  cannot: { leases: NO_LEASE },
   async open(process, handler, clearance) {
     const { host } = process;
     const loop = await host.run(() =>
       EventLoop.boot({ host, capabilities: capabilities(process, handler, clearance) }),
     );
-    return {
-      handle: (id, data) =>
-        new Promise((resolve) => {
-          const client = new Client(`client of ${id}`);
-          client.deliver = (answer) => resolve(endedBy(answer));
-          loop.receive(command("Case.Run", id, data), client);
-        }),
-      begin(id, data) {
-        const client = new Client(`client of ${id} that leaves`);
-        loop.receive(command("Case.Run", id, data), client);
-        host.timer(1, () => loop.disconnect(client));
-      },
-    };
+    return awaited(process, loop);
+  },
+};
+
+export const journaledEntry: EntryPoint = {
+  name: "journaled command",
+  cannot: { "at once": ONE_CLAIM, window: BUSY },
+  async open(process, handler, clearance) {
+    const { loop } = await bootLoop(process, capabilities(process, handler, clearance, "before"));
+    return awaited(process, loop);
   },
 };
 
@@ -138,8 +179,13 @@ function published(process: Process, bus: EventBus, type: string): Entry {
 }
 
 export const subscriberEntry: EntryPoint = {
-  ...{ name: "bus subscriber", hasIds: true, isAsync: true, hasCallers: false, isCapability: false },
-  hasClearance: false,
+  name: "bus subscriber",
+  cannot: {
+    "at once": ONE_CLAIM,
+    callers: NO_CALLER,
+    requests: "it declares no messages, and has no loop to ask",
+    clearance: "a subscription has none",
+  },
   async open(process, handler) {
     const { host, space, store } = process;
     const bus = new EventBus({ host, store });
@@ -150,8 +196,12 @@ export const subscriberEntry: EntryPoint = {
 };
 
 export const onEntry: EntryPoint = {
-  ...{ name: "event of a capability", hasIds: true, isAsync: true, hasCallers: false, isCapability: true },
-  hasClearance: true,
+  name: "event of a capability",
+  cannot: {
+    "at once": ONE_CLAIM,
+    callers: NO_CALLER,
+    "same job": "the handler ends in its actor, and the bus commits",
+  },
   async open(process, handler, clearance) {
     const { bus } = await bootLoop(process, capabilities(process, handler, clearance));
     return published(process, bus, "Case.Came");
@@ -159,8 +209,8 @@ export const onEntry: EntryPoint = {
 };
 
 export const timerEntry: EntryPoint = {
-  ...{ name: "command of a timer", hasIds: true, isAsync: true, hasCallers: false, isCapability: true },
-  ...{ hasClearance: true, comesAgain: true },
+  name: "command of a timer",
+  cannot: { "at once": ONE_CLAIM, callers: NO_CALLER, window: BUSY },
   async open(process, handler, clearance) {
     const { loop } = await bootLoop(process, capabilities(process, handler, clearance));
     const handle = async (id: string, data: Json): Promise<Ended> => {
@@ -176,7 +226,13 @@ export const timerEntry: EntryPoint = {
 };
 
 export const streamEntry: EntryPoint = {
-  ...{ name: "stream", hasIds: true, isAsync: true, hasCallers: true, isCapability: false, hasClearance: true },
+  name: "stream",
+  cannot: {
+    leases: NO_LEASE,
+    requests: "it declares no messages, and has no loop to ask",
+    content: "a send is its id: its receipt keeps no value",
+    "one space": "its handlers write other spaces first (Scheduler v2, decision 11)",
+  },
   async open({ space }, handler, clearance) {
     const stream = space.stream<Json>("cases");
     stream.handle(handler, clearance === undefined ? {} : { clearance });
@@ -190,7 +246,17 @@ export const streamEntry: EntryPoint = {
 };
 
 export const transactEntry: EntryPoint = {
-  ...{ name: "transact", hasIds: false, isAsync: false, hasCallers: true, isCapability: false, hasClearance: false },
+  name: "transact",
+  cannot: {
+    ids: "each call is new",
+    content: "each call is new",
+    "at once": "each call is new",
+    leases: NO_LEASE,
+    promises: "its code is synchronous; after an await use tx of a handler, or space.begin",
+    timeout: "its code is synchronous",
+    requests: "it declares no messages, and has no loop to ask",
+    clearance: "it has that of the code that calls it",
+  },
   async open({ space }, handler) {
     const handle = (_id: string, data: Json) =>
       space
@@ -204,5 +270,5 @@ export const transactEntry: EntryPoint = {
 };
 
 export const ENTRY_POINTS: readonly EntryPoint[] = [
-  ...[commandEntry, onEntry, timerEntry, subscriberEntry, streamEntry, transactEntry],
+  ...[commandEntry, journaledEntry, onEntry, timerEntry, subscriberEntry, streamEntry, transactEntry],
 ];

@@ -3,7 +3,7 @@ import { expect } from "#test";
 import { rejected } from "../../src/store/rejection.ts";
 import { TIMER_KIND, type TimerData } from "../../src/work/timer-row.ts";
 import type { Tx } from "../../src/work/tx.ts";
-import { ASKED, EMITTED, SENT } from "./entry-points.ts";
+import { ASKED, can, EMITTED, SENT } from "./entry-points.ts";
 import { add, atFirst, type Case, done, ID, tick } from "./trial.ts";
 import type { Process, World } from "./world.ts";
 
@@ -52,7 +52,7 @@ const labelled = async (world: World, process: Process) => {
 export const MESSAGE_CASES: readonly Case[] = [
   {
     title: "[U9] a repeated invocation joins the one that is in flight, whose sender has left",
-    needs: ({ hasIds, isAsync }) => hasIds && isAsync,
+    needs: ["ids", "promises"],
     handler: (process) => async (data, tx) => {
       await tick(process);
       return add(process)(data, tx);
@@ -106,7 +106,7 @@ export const MESSAGE_CASES: readonly Case[] = [
   },
   {
     title: "[U77] a handler that runs again gives its messages the same ids",
-    needs: ({ hasIds }) => hasIds,
+    needs: ["ids"],
     handler: (process) => (data, tx) => {
       process.errors.push(sendAll(tx).join());
       return add(process)(data, tx);
@@ -148,7 +148,7 @@ export const MESSAGE_CASES: readonly Case[] = [
   },
   {
     title: "[U71] a message that the capability does not declare throws in the handler at once",
-    needs: ({ isCapability }) => isCapability,
+    needs: ["requests"],
     handler: (process) => (data, tx) => {
       add(process)(data, tx);
       return [() => tx.emit("Case.Unknown", 1), () => tx.send("Case.Unknown", 1, { delayMs: 1 })].map(codeOf);
@@ -173,7 +173,7 @@ export const MESSAGE_CASES: readonly Case[] = [
   },
   {
     title: "[U78] a handler that runs again asks under the same id, and its callee runs once",
-    needs: ({ isCapability }) => isCapability,
+    needs: ["requests"],
     handler: (process) => async (data, tx) => {
       const sum = add(process)(data, tx);
       const answer = await tx.command(ASKED, null, { key: "ask" });
@@ -219,7 +219,7 @@ export const MESSAGE_CASES: readonly Case[] = [
   },
   {
     title: "[U82] the clearance of a handler holds after an await",
-    needs: ({ hasClearance, isAsync }) => hasClearance && isAsync,
+    needs: ["clearance", "promises"],
     clearance: [],
     handler: (process) => async () => {
       await tick(process);
@@ -243,7 +243,7 @@ export const MESSAGE_CASES: readonly Case[] = [
       expect(await world.stored("total")).toBeUndefined();
       expect(await sentIn(world, process)).toEqual([[], []]);
       const failed = await world.run(() => process.store.query({ status: "failed", limit: 10 }));
-      expect(failed).toHaveLength(entryPoint.hasCallers ? 0 : 1);
+      expect(failed).toHaveLength(can(entryPoint, "callers") ? 0 : 1);
     },
   },
 ];

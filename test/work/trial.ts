@@ -3,7 +3,7 @@ import type { Cell } from "../../src/cells/cell.ts";
 import type { Json } from "../../src/message/json.ts";
 import type { Tx } from "../../src/work/tx.ts";
 import type { Fault, LineCall } from "../store/faulty-store.ts";
-import type { CaseHandler, Ended, Entry, EntryPoint } from "./entry-points.ts";
+import type { Ability, CaseHandler, Ended, Entry, EntryPoint } from "./entry-points.ts";
 import type { Process, World } from "./world.ts";
 
 /** Where a case is tried: one entry point of one process, or of several. */
@@ -26,8 +26,8 @@ export type Body = (trial: Trial) => Promise<void>;
 export interface Case {
   /** Begins with its rule. */
   readonly title: string;
-  /** Whether the entry point has the parts that the case uses. */
-  readonly needs?: (entry: EntryPoint) => boolean;
+  /** The parts of entry points that it uses. */
+  readonly needs?: readonly Ability[];
   /** Of the handler. */
   readonly clearance?: readonly string[];
   readonly handler: (process: Process) => CaseHandler;

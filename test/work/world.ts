@@ -63,14 +63,14 @@ export class World {
 
   /** The stored value of a document, past every replica. */
   async stored(id: string): Promise<Json | undefined> {
-    const process = this.#processes[0] as Process;
+    const process = this.#processes.at(-1) as Process;
     const { documents } = await this.run(() => process.store.load(SPACE, [{ scope: "space", id }]));
     return documents[0]?.value;
   }
 
   /** The journal's rows as `type status`. */
   async rows(): Promise<string[]> {
-    const process = this.#processes[0] as Process;
+    const process = this.#processes.at(-1) as Process;
     const rows = await this.run(() => process.store.query({ limit: 1_000 }));
     return rows.map(({ message, status }) => `${message?.type} ${status}`);
   }

@@ -3,11 +3,13 @@
  * writes, like processes on one file. `MemoryDisk` adds the journal; `DocumentsOnly` refuses it, for programs that use signals alone.
  * SPEC: S22, S24, K142.
  */
-import { CHANGES_KEPT_MAX, COMMITS_REMEMBERED_MAX, PAYLOAD_BYTES_MAX } from "../../limits.ts";
+import type { Host } from "../../host/host.ts";
+import { CHANGES_KEPT_MAX, COMMITS_REMEMBERED_MAX, JOURNAL_LANES_MAX, PAYLOAD_BYTES_MAX } from "../../limits.ts";
 import type { CommitIdentity } from "../commit.ts";
 import { CommitList } from "../commit-list.ts";
 import type { StoredCommit } from "../commit-rules.ts";
 import type { Erased, EraseRequest } from "../erase.ts";
+import { newHistory } from "../history.ts";
 import { eventOf } from "../receipt-name.ts";
 import { checkPayloadBound } from "../request-check.ts";
 import { type ForgetRequest, StoreError } from "../store.ts";
@@ -15,6 +17,7 @@ import type { CommitRecord } from "./commit-record.ts";
 import type { ConsumerRows } from "./consumer-table.ts";
 import type { DueTable } from "./due-table.ts";
 import type { JournalTable } from "./journal-table.ts";
+import { MemoryLane } from "./lane.ts";
 import type { LeaseTable } from "./lease-table.ts";
 import { SpaceTable } from "./space-table.ts";
 
@@ -23,6 +26,8 @@ export interface MemoryDiskOptions {
   readonly changesKept?: number;
   /** Commits over all spaces whose results are kept for the replay check and as origins. */
   readonly commitsRemembered?: number;
+  /** Gives each store object its own lane of the journal, as a database server does. */
+  readonly isLaned?: boolean;
   /** Limit of bytes of a journal message's data; larger ones are refused. Default and maximum: 1 MiB. */
   readonly payloadBytesMax?: number;
 }
@@ -60,6 +65,10 @@ export abstract class DocumentDisk {
   readonly #changesKept: number;
   readonly #commitsRemembered: number;
   readonly payloadBytesMax: number;
+  readonly #isLaned: boolean;
+  #lanes = 0;
+  /** The id of the data's history; empty before the first store object. */
+  history = "";
 
   constructor(options: MemoryDiskOptions = {}) {
     const { changesKept = CHANGES_KEPT_MAX, commitsRemembered = COMMITS_REMEMBERED_MAX } = options;
@@ -67,6 +76,13 @@ export abstract class DocumentDisk {
     this.#commitsRemembered = commitsRemembered;
     this.payloadBytesMax = options.payloadBytesMax ?? PAYLOAD_BYTES_MAX;
     checkPayloadBound(this.payloadBytesMax);
+    this.#isLaned = options.isLaned ?? false;
+  }
+
+  /** A store object opens the disk; the first makes the history. */
+  open(host: Host): MemoryLane {
+    if (this.history === "") this.history = newHistory(host);
+    return new MemoryLane(this.#isLaned ? this.#lanes++ % JOURNAL_LANES_MAX : 0, this.#isLaned);
   }
 
   commitOf({ session, localSequence }: CommitIdentity): StoredCommit | undefined {

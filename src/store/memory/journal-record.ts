@@ -38,8 +38,14 @@ export interface JournalState {
   readonly ending: Ending | undefined;
 }
 
-export interface JournalRecord {
+/** The place of a row: its id, its lane, and the id of the row that the lane had before it; 0 for the first. */
+interface RowPlace {
   readonly id: number;
+  readonly lane: number;
+  readonly previous: number;
+}
+
+export interface JournalRecord extends RowPlace {
   readonly topic: string;
   readonly source: string;
   /** The message as JSON text. */
@@ -60,10 +66,12 @@ export function isRequeueable({ status, ending }: JournalState, even: "done" | u
   return status === "failed" || (status === "done" && (ending?.outcome === "unheard" || even === "done"));
 }
 
-export function newRecord(id: number, entry: JournalEntry, nowMs: number): JournalRecord {
+export function newRecord({ id, lane, previous }: RowPlace, entry: JournalEntry, nowMs: number): JournalRecord {
   const { message, topic, source } = entry;
   return {
     id,
+    lane,
+    previous,
     topic,
     source,
     text: JSON.stringify(message),
@@ -83,10 +91,11 @@ export function messageOf(record: JournalRecord): Message {
 }
 
 export function rowOf(record: JournalRecord): JournalRow {
-  const { id, topic, source, createdAtMs, state } = record;
+  const { id, lane, topic, source, createdAtMs, state } = record;
   const { status, attempts, deaths, lease, nextAttemptAtMs, processedAtMs, error, ending } = state;
   return {
     id,
+    ...(lane === 0 ? {} : { lane }),
     topic,
     source,
     message: messageOf(record),

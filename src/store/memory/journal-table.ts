@@ -16,6 +16,7 @@ import type {
   Retention,
   Settlement,
 } from "../journal.ts";
+import type { GoneRows, JournalPage } from "../journal-position.ts";
 import { sameMessage, sameSource } from "../same-message.ts";
 import type { RequeueTarget } from "../store.ts";
 import type { ConsumerRows } from "./consumer-table.ts";
@@ -40,20 +41,36 @@ import {
 } from "./journal-record.ts";
 import type { LeaseTable } from "./lease-table.ts";
 
+/** Greater than all ids. */
+const END = Number.POSITIVE_INFINITY;
+
+/** Numbers the rows that one store object appends. */
+export interface LaneWriter {
+  readonly lane: number;
+  /** The next id, greater than the previous one of the lane. */
+  next(previous: number): number;
+}
+
+/** A page of a follower, with the last id that it has passed in each lane. */
+export interface FollowedRows extends Pick<JournalPage, "rows" | "gone" | "isFull"> {
+  readonly lanes: ReadonlyMap<number, number>;
+}
+
 export class JournalTable {
   readonly #leases: LeaseTable;
-  /** By id, which is the order of insertion. */
   readonly #records = new Map<number, JournalRecord>();
+  /** Ids in order, with those of removed rows until there are more of them than of others. */
+  #ids: number[] = [];
+  /** The last id of each lane, also where its row was removed. */
+  readonly #lastIds = new Map<number, number>();
   readonly #byMessageId = new Map<string, JournalRecord>();
-  /** The last assigned id. Ids of removed rows are not reused. */
-  #lastId = 0;
   readonly #counts: Record<JournalStatus, number> = { pending: 0, processing: 0, done: 0, failed: 0 };
   /** Ids of processing rows, by lease. */
   readonly #held = new Map<number, Set<number>>();
   /** Ids of pending rows that wait for their next attempt. */
   readonly #waiting = new Set<number>();
   /** No row of the kind with a smaller id is claimable: the start of the next claim's scan. */
-  readonly #claimableFrom = { event: 1, command: 1 };
+  readonly #claimableFrom = { event: 0, command: 0 };
   /** Ids of pending rows that wait for a consumer, by its key. */
   readonly #awaited = new Map<string, Set<number>>();
   readonly #consumers: ConsumerRows;
@@ -87,7 +104,7 @@ export class JournalTable {
   }
 
   /** Appends new messages. The caller has checked `findOtherContent`. */
-  append(entries: readonly JournalEntry[], nowMs: number): number[] {
+  append(entries: readonly JournalEntry[], nowMs: number, lane: LaneWriter): number[] {
     return entries.map((given) => {
       const entry = this.#decided(given);
       const known = this.#byMessageId.get(entry.message.metadata.id);
@@ -96,12 +113,35 @@ export class JournalTable {
         if (state !== undefined) this.#move(known, state);
         return known.id;
       }
-      const record = newRecord(++this.#lastId, entry, nowMs);
-      this.#records.set(record.id, record);
+      const record = this.#insert(entry, nowMs, lane);
       this.#byMessageId.set(record.messageId, record);
       this.#enter(record);
       return record.id;
     });
+  }
+
+  #insert(entry: JournalEntry, nowMs: number, writer: LaneWriter): JournalRecord {
+    const { lane } = writer;
+    const previous = this.#lastIds.get(lane) ?? 0;
+    const id = writer.next(previous);
+    const record = newRecord({ id, lane, previous }, entry, nowMs);
+    this.#records.set(id, record);
+    this.#lastIds.set(lane, id);
+    // Mostly the greatest: another lane may be ahead.
+    if (id > (this.#ids.at(-1) ?? 0)) this.#ids.push(id);
+    else this.#ids.splice(this.#indexOf(id), 0, id);
+    return record;
+  }
+
+  /** The index of the first id that is `id` or greater. */
+  #indexOf(id: number): number {
+    let [low, high] = [0, this.#ids.length];
+    while (low < high) {
+      const middle = (low + high) >> 1;
+      if (this.#ids[middle]! < id) low = middle + 1;
+      else high = middle;
+    }
+    return low;
   }
 
   /** An entry decided by an old version of the consumer table starts as pending. */
@@ -120,13 +160,15 @@ export class JournalTable {
     const passedOver = new Set(exceptTopics);
     let suspectsLeft = suspects?.limit ?? 0;
     let firstPassedOver = Number.POSITIVE_INFINITY;
-    let from = Math.min(...kinds.map((kind) => this.#claimableFrom[kind]));
+    let at = this.#indexOf(Math.min(...kinds.map((kind) => this.#claimableFrom[kind])));
+    let from = this.#ids[at] ?? END;
     while (claims.length < limit) {
-      from = this.#nextClaimable(from, isWanted);
-      const id = Math.min(from, awaited[0] ?? from);
-      if (id > this.#lastId) break;
+      at = this.#nextClaimable(at, isWanted);
+      from = this.#ids[at] ?? END;
+      const id = Math.min(from, awaited[0] ?? END);
+      if (id === END) break;
       if (awaited[0] === id) awaited.shift();
-      if (from === id) from++;
+      if (from === id) from = this.#ids[++at] ?? END;
       const record = this.#records.get(id)!;
       const isPassedOver =
         passedOver.has(record.topic) ||
@@ -143,13 +185,13 @@ export class JournalTable {
     return claims;
   }
 
-  /** The first claimable id from `from` on; one more than the last id if there is none. */
+  /** The index of the first claimable row from an index on; the number of ids if there is none. */
   #nextClaimable(from: number, isWanted: (record: JournalRecord) => boolean): number {
-    for (let id = from; id <= this.#lastId; id++) {
-      const record = this.#records.get(id);
-      if (record !== undefined && isClaimable(record.state) && isWanted(record)) return id;
+    for (let at = from; at < this.#ids.length; at++) {
+      const record = this.#records.get(this.#ids[at]!);
+      if (record !== undefined && isClaimable(record.state) && isWanted(record)) return at;
     }
-    return this.#lastId + 1;
+    return this.#ids.length;
   }
 
   /** A claimed row waits for no consumer. Its next settlement names the consumers again. */
@@ -298,8 +340,36 @@ export class JournalTable {
     return this.#records.values();
   }
 
-  get lastId(): number {
-    return this.#lastId;
+  /** The position after all rows, by lane. */
+  get lastIds(): ReadonlyMap<number, number> {
+    return this.#lastIds;
+  }
+
+  /** Rows that a follower has not passed, at most `limit`, with the removed rows between them. */
+  follow(passed: ReadonlyMap<number, number>, limit: number, topic?: string): FollowedRows {
+    const [rows, gone]: [JournalRow[], GoneRows[]] = [[], []];
+    const lanes = new Map(passed);
+    const noteGone = (lane: number, through: number) => {
+      if (topic === undefined && through > (lanes.get(lane) ?? 0)) gone.push({ before: rows.length, lane, through });
+    };
+    const first = Math.min(...[...this.#lastIds.keys()].map((lane) => passed.get(lane) ?? 0));
+    let at = this.#indexOf(first);
+    for (; at < this.#ids.length && rows.length < limit; at++) {
+      const record = this.#records.get(this.#ids[at]!);
+      if (record === undefined || record.id <= (lanes.get(record.lane) ?? 0)) continue;
+      if (topic !== undefined && record.topic !== topic) continue;
+      noteGone(record.lane, record.previous);
+      lanes.set(record.lane, record.id);
+      rows.push(rowOf(record));
+    }
+    const isFull = rows.length === limit;
+    if (!isFull) {
+      for (const [lane, last] of this.#lastIds) {
+        noteGone(lane, last);
+        lanes.set(lane, last);
+      }
+    }
+    return { rows, gone, lanes, isFull };
   }
 
   get size(): number {
@@ -332,12 +402,12 @@ export class JournalTable {
       if (record !== undefined) yield record;
       return;
     }
-    const step = order === "descending" ? -1 : 1;
-    const [oldest] = this.#records.keys();
-    const first = Math.max(oldest ?? 1, step > 0 && cursor !== undefined ? cursor + 1 : 1);
-    const last = Math.min(this.#lastId, step < 0 && cursor !== undefined ? cursor - 1 : this.#lastId);
-    for (let at = step > 0 ? first : last; at >= first && at <= last; at += step) {
-      const record = this.#records.get(at);
+    const isDown = order === "descending";
+    let at = isDown ? this.#ids.length - 1 : 0;
+    if (cursor !== undefined) at = isDown ? this.#indexOf(cursor) - 1 : this.#indexOf(cursor);
+    for (; at >= 0 && at < this.#ids.length; at += isDown ? -1 : 1) {
+      const id = this.#ids[at]!;
+      const record = id === cursor ? undefined : this.#records.get(id);
       if (record !== undefined) yield record;
     }
   }
@@ -346,6 +416,7 @@ export class JournalTable {
     this.#leave(record);
     this.#records.delete(record.id);
     this.#byMessageId.delete(record.messageId);
+    if (this.#ids.length > 2 * this.#records.size) this.#ids = this.#ids.filter((id) => this.#records.has(id));
   }
 
   #move(record: JournalRecord, next: JournalState): void {

@@ -3,6 +3,8 @@
  * expired and found by `recover`); an open one is live until its expiry. Numbers only increase, so the number is also
  * the fencing token. SPEC: J20-J22.
  */
+import type { Host } from "../../host/host.ts";
+import { nextLease } from "../lease-number.ts";
 import type { Lease } from "../store.ts";
 
 export class LeaseTable {
@@ -13,8 +15,10 @@ export class LeaseTable {
   /** Keys of the consumers that run under each. */
   readonly #running = new Map<number, ReadonlySet<string>>();
 
-  open(nowMs: number, durationMs: number, running: readonly string[] = []): Lease {
-    const lease = ++this.#lastLease;
+  open(host: Host, durationMs: number, running: readonly string[] = []): Lease {
+    const nowMs = host.now();
+    const lease = nextLease(this.#lastLease, host);
+    this.#lastLease = lease;
     const expiresAtMs = nowMs + durationMs;
     this.#expiresAtMs.set(lease, expiresAtMs);
     this.run(lease, running);

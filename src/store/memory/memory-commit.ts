@@ -20,14 +20,17 @@ import { StoreError } from "../store.ts";
 import { CommitRecord } from "./commit-record.ts";
 import type { DocumentDisk } from "./document-disk.ts";
 import { findRefusal } from "./entry-refusal.ts";
+import type { LaneWriter } from "./journal-table.ts";
 import { type PreparedPatch, type SizedPatch, type SpaceTable, sizedPatches } from "./space-table.ts";
 
-export function commitTo(
-  disk: DocumentDisk,
-  request: CommitRequest,
-  host: Host,
-  work: { bytesWritten: number },
-): CommitOutcome {
+/** The store object that commits. */
+export interface Committer {
+  readonly host: Host;
+  readonly lane: LaneWriter;
+  readonly work: { bytesWritten: number };
+}
+
+export function commitTo(disk: DocumentDisk, request: CommitRequest, { host, lane, work }: Committer): CommitOutcome {
   const space = disk.space(request.space);
   const patches = sizedPatches(request.patches);
   const decision = decideCommit(request, new MemoryFacts(disk, space, patches));
@@ -40,7 +43,7 @@ export function commitTo(
   const record = new CommitRecord(request);
   disk.spaces.set(request.space, space);
   space.apply(request, prepared, record);
-  if (request.entries.length > 0) record.journalIds = disk.tables.journal.append(request.entries, host.now());
+  if (request.entries.length > 0) record.journalIds = disk.tables.journal.append(request.entries, host.now(), lane);
   for (const settlement of request.settlements) disk.tables.journal.settle(settlement, host.now());
   for (const change of request.due) disk.tables.due.change(change);
   disk.remember(record);
@@ -65,6 +68,10 @@ class MemoryFacts implements CommitFacts {
     this.#disk = disk;
     this.#space = space;
     this.#patches = patches;
+  }
+
+  get history(): string {
+    return this.#disk.history;
   }
 
   get horizonMs(): number {

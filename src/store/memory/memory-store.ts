@@ -8,7 +8,8 @@
  */
 import type { Host } from "../../host/host.ts";
 import { systemHost } from "../../host/system-host.ts";
-import type { CommitOutcome, CommitRequest } from "../commit.ts";
+import type { CommitIdentity, CommitOutcome, CommitRequest } from "../commit.ts";
+import type { StoreConnection } from "../connection.ts";
 import {
   type ConsumerDeclaration,
   type ConsumerRemoval,
@@ -32,6 +33,7 @@ import type {
   Settlement,
   VerifyReport,
 } from "../journal.ts";
+import { type JournalPage, type JournalPosition, within } from "../journal-position.ts";
 import { withLeftOut } from "../left-out.ts";
 import type { Rejection } from "../rejection.ts";
 import {
@@ -70,7 +72,8 @@ import { ChangeWatcher } from "./change-watcher.ts";
 import type { DocumentDisk } from "./document-disk.ts";
 import { findRefusal, findTooLarge } from "./entry-refusal.ts";
 import { jsonBytes } from "./json-copy.ts";
-import { commitTo } from "./memory-commit.ts";
+import type { MemoryLane } from "./lane.ts";
+import { type Committer, commitTo } from "./memory-commit.ts";
 import { MemoryDisk } from "./memory-disk.ts";
 
 export interface MemoryStoreOptions {
@@ -94,18 +97,25 @@ export class MemoryStore implements Store {
   #closed = false;
   /** Writes requested from this store object. */
   #jobs = 0;
-  readonly #work = { bytesWritten: 0 };
+  readonly connection: StoreConnection;
+  readonly #committer: Committer & { readonly lane: MemoryLane };
 
   constructor(host: Host, disk: DocumentDisk) {
     this.#host = host;
     this.#disk = disk;
+    this.#committer = { host, lane: disk.open(host), work: { bytesWritten: 0 } };
+    this.connection = { state: "connected", history: disk.history, parked: 0 };
+  }
+
+  now(): number {
+    return this.#host.now();
   }
 
   async load(space: string, refs: readonly DocumentRef[]): Promise<LoadResult> {
     this.#requireOpen();
     checkName("a space's name", space);
     for (const ref of refs) checkRef(ref);
-    return this.#disk.space(space).load(refs);
+    return { ...this.#disk.space(space).load(refs), history: this.connection.history };
   }
 
   async list(space: string, request: ListRequest): Promise<ListPage> {
@@ -130,7 +140,7 @@ export class MemoryStore implements Store {
     const journal = request.entries.length > 0 || request.settlements.length > 0 || request.due.length > 0;
     // Throws before anything is written.
     if (journal) void this.#disk.tables;
-    const outcome = commitTo(this.#disk, request, this.#host, this.#work);
+    const outcome = commitTo(this.#disk, request, this.#committer);
     this.#jobs++;
     if (outcome.kind !== "committed" || outcome.replayed) return outcome;
     this.#countPayload(request.entries);
@@ -142,7 +152,12 @@ export class MemoryStore implements Store {
   async changesSince(space: string, sequence: number, limit: number): Promise<FeedPage> {
     this.#requireOpen();
     checkCount("a limit", limit);
-    return this.#disk.space(space).changesSince(sequence, limit);
+    return { ...this.#disk.space(space).changesSince(sequence, limit), history: this.connection.history };
+  }
+
+  async hasCommits(commits: readonly CommitIdentity[]): Promise<readonly boolean[]> {
+    this.#requireOpen();
+    return commits.map((commit) => this.#disk.commitOf(commit) !== undefined);
   }
 
   watch(listener: (change: StoreChange) => void): () => void {
@@ -186,7 +201,7 @@ export class MemoryStore implements Store {
   #append(entries: readonly JournalEntry[]): AppendOutcome {
     const { journal } = this.#disk.tables;
     const before = journal.size;
-    const ids = journal.append(entries, this.#host.now());
+    const ids = journal.append(entries, this.#host.now(), this.#committer.lane);
     const isRepeated = journal.size - before < entries.length;
     this.#countPayload(entries);
     this.#announceJournal();
@@ -197,7 +212,7 @@ export class MemoryStore implements Store {
     this.#requireOpen();
     checkTime("a lease's duration", durationMs);
     this.#jobs++;
-    return this.#disk.tables.leases.open(this.#host.now(), durationMs, running);
+    return this.#disk.tables.leases.open(this.#host, durationMs, running);
   }
 
   async renewLease(lease: number, durationMs: number): Promise<boolean> {
@@ -220,7 +235,9 @@ export class MemoryStore implements Store {
     this.#requireOpen();
     checkCount("a limit", request.limit);
     this.#jobs++;
-    return this.#disk.tables.journal.claim(request, this.#host.now());
+    const claims = this.#disk.tables.journal.claim(request, this.#host.now());
+    for (const { row } of claims) this.#committer.lane.see(row.id);
+    return claims;
   }
 
   async settle(settlements: readonly Settlement[]): Promise<readonly SettleResult[]> {
@@ -286,12 +303,28 @@ export class MemoryStore implements Store {
   async query(query: JournalQuery): Promise<readonly JournalRow[]> {
     this.#requireOpen();
     checkCount("a limit", query.limit);
-    return this.#disk.tables.journal.query(query);
+    return this.#seen(this.#disk.tables.journal.query(query));
   }
 
-  async lastId(): Promise<number> {
+  async follow(after: JournalPosition, limit: number, topic?: string): Promise<JournalPage> {
     this.#requireOpen();
-    return this.#disk.tables.journal.lastId;
+    checkCount("a limit", limit);
+    const { history } = this.connection;
+    const { journal } = this.#disk.tables;
+    if (after.history !== "" && after.history !== history)
+      return { rows: [], end: within(after, { history, lanes: journal.lastIds }), isFull: true, gone: [] };
+    const { rows, lanes, ...page } = journal.follow(after.lanes, limit, topic);
+    return { rows: this.#seen(rows), end: { history, lanes }, ...page };
+  }
+
+  async journalEnd(): Promise<JournalPosition> {
+    this.#requireOpen();
+    return { history: this.connection.history, lanes: new Map(this.#disk.tables.journal.lastIds) };
+  }
+
+  #seen(rows: readonly JournalRow[]): readonly JournalRow[] {
+    for (const { id } of rows) this.#committer.lane.see(id);
+    return rows;
   }
 
   async count(): Promise<Readonly<Record<JournalStatus, number>>> {
@@ -310,7 +343,10 @@ export class MemoryStore implements Store {
     this.#requireOpen();
     checkForget(request);
     this.#jobs++;
-    const removed = this.#disk.forgetReceipts(request);
+    const removed = this.#disk.forgetReceipts({
+      ...request,
+      madeBeforeMs: Math.min(request.madeBeforeMs, this.now()),
+    });
     return { removed, horizonMs: this.#disk.horizonMs };
   }
 
@@ -407,7 +443,7 @@ export class MemoryStore implements Store {
       batches: this.#jobs,
       jobs: this.#jobs,
       statements: 0,
-      bytesWritten: this.#work.bytesWritten,
+      bytesWritten: this.#committer.work.bytesWritten,
       upkeepBytesMax: 0,
     };
   }
@@ -434,6 +470,6 @@ export class MemoryStore implements Store {
   }
 
   #countPayload(entries: readonly JournalEntry[]): void {
-    for (const { message } of entries) this.#work.bytesWritten += jsonBytes(message.data);
+    for (const { message } of entries) this.#committer.work.bytesWritten += jsonBytes(message.data);
   }
 }

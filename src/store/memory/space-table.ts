@@ -165,13 +165,13 @@ export class SpaceTable {
     return ids;
   }
 
-  load(refs: readonly DocumentRef[]): LoadResult {
+  load(refs: readonly DocumentRef[]): Omit<LoadResult, "history"> {
     const documents = refs.map((ref) => this.#loadOne(ref));
     const isLabelled = this.#labels.size > 0;
     return { sequence: this.#sequence, documents, ...(refs.length === 0 && isLabelled ? { isLabelled } : {}) };
   }
 
-  changesSince(sequence: number, limit: number): FeedPage {
+  changesSince(sequence: number, limit: number): Omit<FeedPage, "history"> {
     const commits = this.#log.after(sequence, limit);
     return { commits: commits ?? [], head: this.#sequence, gap: commits === undefined };
   }

@@ -51,6 +51,10 @@ export class SqliteCommitFacts implements CommitFacts {
     return this;
   }
 
+  get history(): string {
+    return this.#tables.history;
+  }
+
   get horizonMs(): number {
     return this.#tables.receipts.horizonMs;
   }

@@ -35,7 +35,8 @@ export class DocumentReads {
     const documents = refs.map((ref) => this.#loadOne(space, ref));
     this.#tables.documents.trim();
     const isLabelled = refs.length === 0 && this.#tables.labels.isAny;
-    return { sequence: space?.sequence ?? 0, documents, ...(isLabelled ? { isLabelled } : {}) };
+    const { history } = this.#tables;
+    return { sequence: space?.sequence ?? 0, history, documents, ...(isLabelled ? { isLabelled } : {}) };
   }
 
   list(spaceName: string, request: ListRequest): ListPage {
@@ -53,13 +54,14 @@ export class DocumentReads {
 
   changesSince(spaceName: string, sequence: number, limit: number): FeedPage {
     const space = this.#tables.spaces.find(spaceName);
-    if (!space) return { commits: [], head: 0, gap: false };
+    const { history } = this.#tables;
+    if (!space) return { commits: [], head: 0, history, gap: false };
     const head = space.sequence;
-    if (sequence < feedStart(space, this.#feedLength)) return { commits: [], head, gap: true };
+    if (sequence < feedStart(space, this.#feedLength)) return { commits: [], head, history, gap: true };
     // Replicas with only own commits ask too, after each batch.
-    if (sequence >= head) return { commits: [], head, gap: false };
+    if (sequence >= head) return { commits: [], head, history, gap: false };
     const commits = this.#tables.documents.changes.commitsAfter(space.id, sequence, limit);
-    return { commits: this.#feedCommits(commits), head, gap: false };
+    return { commits: this.#feedCommits(commits), head, history, gap: false };
   }
 
   basis(spaceName: string, nodes: readonly string[]): readonly RecordedBasis[] {

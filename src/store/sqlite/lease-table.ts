@@ -1,10 +1,12 @@
 /**
  * Leases: which holders may keep journal rows, and until when. A lease is a row until it ends (closed, or expired and
- * found by `recover`). Its number is never reused, so it is also the fencing token. SPEC: J20-J22.
+ * found by `recover`). Its number is never reused, so it is also the fencing token (`lease-number.ts`). SPEC: J20-J22.
  *
  * `recover` also ends the lease of a provably dead process (`process-identity.ts`), so that the next start need not
  * wait for the expiry. The column `holder` identifies the process, `running` lists its consumers.
  */
+import type { Host } from "../../host/host.ts";
+import { nextLease } from "../lease-number.ts";
 import type { Lease } from "../store.ts";
 import type { Connection } from "./connection.ts";
 import { isProvablyDead, ownIdentity } from "./process-identity.ts";
@@ -14,7 +16,8 @@ export class LeaseTable {
 
   constructor(connection: Connection) {
     this.#sql = {
-      open: connection.prepare("INSERT INTO lease (expires_at_ms, holder, running) VALUES (?, ?, ?) RETURNING id"),
+      open: connection.prepare("INSERT INTO lease (id, expires_at_ms, holder, running) VALUES (?, ?, ?, ?)"),
+      last: connection.prepare("SELECT seq FROM sqlite_sequence WHERE name = 'lease'"),
       renew: connection.prepare("UPDATE lease SET expires_at_ms = ? WHERE id = ?"),
       isLive: connection.prepare("SELECT 1 FROM lease WHERE id = ? AND expires_at_ms > ?"),
       end: connection.prepare("DELETE FROM lease WHERE id = ?"),
@@ -27,10 +30,11 @@ export class LeaseTable {
     };
   }
 
-  open(nowMs: number, durationMs: number, running?: readonly string[]): Lease {
-    const expiresAtMs = nowMs + durationMs;
-    const row = this.#sql.open.get(expiresAtMs, ownIdentity() ?? null, running ? JSON.stringify(running) : null);
-    return { lease: Number(row?.["id"]), expiresAtMs };
+  open(host: Host, durationMs: number, running?: readonly string[]): Lease {
+    const expiresAtMs = host.now() + durationMs;
+    const lease = nextLease(Number(this.#sql.last.get()?.["seq"] ?? 0), host);
+    this.#sql.open.run(lease, expiresAtMs, ownIdentity() ?? null, running ? JSON.stringify(running) : null);
+    return { lease, expiresAtMs };
   }
 
   /** Sets the consumers that run under a lease; replaces the earlier set. */

@@ -5,6 +5,7 @@
 
 import { pause } from "../../host/pause.ts";
 import { thrownText } from "../../message/error-data.ts";
+import { newHistory } from "../history.ts";
 import { type Store, StoreError } from "../store.ts";
 import { type Connection, configure, openConnection, readPragma, requireEngine } from "./connection.ts";
 import { cannotWrite, flushDirectory, notOurs, openFailed, prepareFile } from "./database-file.ts";
@@ -122,6 +123,7 @@ function createSchema(connection: Connection, options: ResolvedOptions): void {
     // Another process may have created them before this one got the lock.
     if (requireKnownVersion(connection, options) === 0) {
       connection.exec(SCHEMA);
+      connection.prepare("UPDATE store_file SET history = ?").run(newHistory(options.host));
       connection.exec(`PRAGMA application_id = ${APPLICATION_ID}`);
       connection.exec(`PRAGMA user_version = ${SCHEMA_VERSION}`);
     }

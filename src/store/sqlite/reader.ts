@@ -34,7 +34,8 @@ export async function loadInSlices(
   sliceLength: number,
 ): Promise<LoadResult> {
   await using reader = openReader(options);
-  const reads = new DocumentReads(new Tables(reader.connection), options.tuning.feedCommits);
+  const tables = new Tables(reader.connection);
+  const reads = new DocumentReads(tables, options.tuning.feedCommits);
   const documents: LoadResult["documents"][number][] = [];
   let sequence = 0;
   for (let from = 0; from < refs.length; from += sliceLength) {
@@ -43,5 +44,5 @@ export async function loadInSlices(
     sequence = page.sequence;
     await options.host.yield();
   }
-  return { sequence, documents };
+  return { sequence, history: tables.history, documents };
 }

@@ -15,7 +15,7 @@ export const APPLICATION_ID = 0x4d696c6c;
 /**
  * Raise it with every change of `SCHEMA` that an older build cannot read or write. Files of version 0.1 have 1 to 9.
  */
-export const SCHEMA_VERSION = 16;
+export const SCHEMA_VERSION = 17;
 
 export const SCHEMA = `
 CREATE TABLE event_journal (
@@ -84,9 +84,9 @@ CREATE TABLE due (
 );
 CREATE INDEX due_at ON due(due_at_ms);
 
--- The process that has the file open; see open-mark.ts.
-CREATE TABLE store_file (one INTEGER PRIMARY KEY CHECK (one = 1), opened_by TEXT);
-INSERT INTO store_file VALUES (1, NULL);
+-- The process that has the file open (open-mark.ts), and the id of the data's history: a copy has another.
+CREATE TABLE store_file (one INTEGER PRIMARY KEY CHECK (one = 1), opened_by TEXT, history TEXT NOT NULL);
+INSERT INTO store_file VALUES (1, NULL, '');
 
 CREATE TABLE space (
   id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE,

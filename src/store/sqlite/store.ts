@@ -6,7 +6,8 @@
  */
 
 import type { Host } from "../../host/host.ts";
-import type { CommitOutcome, CommitRequest } from "../commit.ts";
+import type { CommitIdentity, CommitOutcome, CommitRequest } from "../commit.ts";
+import type { StoreConnection } from "../connection.ts";
 import {
   type ConsumerDeclaration,
   type ConsumerRemoval,
@@ -30,6 +31,7 @@ import type {
   Settlement,
   VerifyReport,
 } from "../journal.ts";
+import type { JournalPage, JournalPosition } from "../journal-position.ts";
 import { withLeftOut } from "../left-out.ts";
 import type { Rejection } from "../rejection.ts";
 import {
@@ -73,7 +75,8 @@ import { encodeDueChange } from "./due-table.ts";
 import { eraseSubject } from "./erase.ts";
 import { GroupCommit } from "./group-commit.ts";
 import { encodeEntries } from "./journal-entry.ts";
-import { countJournal, lastJournalId, queryJournal } from "./journal-query.ts";
+import { followJournal, journalEnd } from "./journal-follow.ts";
+import { countJournal, queryJournal } from "./journal-query.ts";
 import { JournalRetention, startRetention } from "./journal-retention.ts";
 import type { OpenMark } from "./open-mark.ts";
 import type { ResolvedOptions } from "./options.ts";
@@ -132,6 +135,14 @@ export class SqliteStore implements Store {
     this.#upkeep = new Upkeep(this.#tables, options.tuning, connection.work);
   }
 
+  get connection(): StoreConnection {
+    return { state: "connected", history: this.#tables.knownHistory, parked: 0 };
+  }
+
+  now(): number {
+    return this.#host.now();
+  }
+
   // Documents --------------------------------------------------------------------------------------------------------
 
   async load(space: string, refs: readonly DocumentRef[]): Promise<LoadResult> {
@@ -165,6 +176,11 @@ export class SqliteStore implements Store {
     } catch (error) {
       return Promise.reject(error);
     }
+  }
+
+  async hasCommits(commits: readonly CommitIdentity[]): Promise<readonly boolean[]> {
+    const own = commits.map(({ session, localSequence }) => ({ session, localSequence }));
+    return this.#read(() => own.map((commit) => this.#tables.commits.commitOf(commit) !== undefined));
   }
 
   async changesSince(space: string, sequence: number, limit: number): Promise<FeedPage> {
@@ -209,7 +225,7 @@ export class SqliteStore implements Store {
     return this.#write("nothing", () => {
       checkTime("a lease's duration", durationMs);
       const own = running && [...running];
-      return () => this.#tables.leases.open(this.#host.now(), durationMs, own);
+      return () => this.#tables.leases.open(this.#host, durationMs, own);
     });
   }
 
@@ -295,8 +311,13 @@ export class SqliteStore implements Store {
     return this.#read(() => queryJournal(this.#connection, query));
   }
 
-  async lastId(): Promise<number> {
-    return this.#read(() => lastJournalId(this.#connection));
+  async follow(after: JournalPosition, limit: number, topic?: string): Promise<JournalPage> {
+    checkCount("a limit", limit);
+    return this.#read(() => followJournal(this.#connection, this.#tables.history, after, { limit, topic }));
+  }
+
+  async journalEnd(): Promise<JournalPosition> {
+    return this.#read(() => journalEnd(this.#connection, this.#tables.history));
   }
 
   async count(): Promise<Readonly<Record<JournalStatus, number>>> {
@@ -321,7 +342,7 @@ export class SqliteStore implements Store {
   /** In steps, like `retain`; the first step moves the horizon. */
   async forgetReceipts(request: ForgetRequest): Promise<Forgotten> {
     checkForget(request);
-    let run = startForgetting(request);
+    let run = startForgetting({ ...request, madeBeforeMs: Math.min(request.madeBeforeMs, this.now()) });
     let horizonMs: number;
     do {
       const from = run;

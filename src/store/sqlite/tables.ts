@@ -4,7 +4,7 @@
 import { outlivedEntry } from "../commit-rules.ts";
 import { BasisTable } from "./basis-table.ts";
 import { CommitLog } from "./commit-log.ts";
-import type { Connection } from "./connection.ts";
+import type { Connection, Statement } from "./connection.ts";
 import { ConsumerTable } from "./consumer-table.ts";
 import { DocumentTable } from "./document-table.ts";
 import { DueTable } from "./due-table.ts";
@@ -27,8 +27,14 @@ export class Tables implements TableCache {
   readonly labels: LabelTable;
   readonly basis: BasisTable;
   readonly receipts: ReceiptTable;
+  readonly #history: Statement;
+  /** As it was read last. */
+  knownHistory: string;
+  #isHistoryKnown = true;
 
   constructor(connection: Connection) {
+    this.#history = connection.prepare("SELECT history FROM store_file");
+    this.knownHistory = String(this.#history.get()?.["history"]);
     this.journal = new JournalTable(connection);
     this.leases = new LeaseTable(connection);
     this.consumers = new ConsumerTable(connection, this.leases);
@@ -39,6 +45,13 @@ export class Tables implements TableCache {
     this.labels = new LabelTable(connection);
     this.basis = new BasisTable(connection);
     this.receipts = new ReceiptTable(connection);
+  }
+
+  /** The id of the data's history. It changes if another program restores a copy into the file. */
+  get history(): string {
+    if (!this.#isHistoryKnown) this.knownHistory = String(this.#history.get()?.["history"]);
+    this.#isHistoryKnown = true;
+    return this.knownHistory;
   }
 
   /** Appends messages to the journal unless one is older than the receipt horizon. */
@@ -72,5 +85,6 @@ export class Tables implements TableCache {
     this.basis.forget();
     this.receipts.forget();
     this.consumers.forget();
+    this.#isHistoryKnown = false;
   }
 }

@@ -11,6 +11,7 @@ export function documentCases(open: OpenStore): void {
       await using at = await open();
       expect(await at.store.load("nowhere", [ref("none")])).toEqual({
         sequence: 0,
+        history: at.store.connection.history,
         documents: [{ ...ref("none"), value: undefined, sequence: 0, labels: [] }],
       });
     });

@@ -51,12 +51,37 @@ export function feedCases(open: OpenStore): void {
         { sequence: 3, session: "a", localSequence: 2, patches: [], labels: requests[2]!.labels },
         { sequence: 4, session: "b", localSequence: 2, patches: requests[4]!.patches, labels: [] },
       ];
-      expect(await at.store.changesSince(SPACE, 0, 100)).toEqual({ commits: expected, head: 4, gap: false });
-      expect(await (await at.second()).changesSince(SPACE, 0, 100)).toEqual({ commits: expected, head: 4, gap: false });
+      expect(await at.store.changesSince(SPACE, 0, 100)).toEqual({
+        commits: expected,
+        head: 4,
+        history: expect.any(String),
+        gap: false,
+      });
+      expect(await (await at.second()).changesSince(SPACE, 0, 100)).toEqual({
+        commits: expected,
+        head: 4,
+        history: expect.any(String),
+        gap: false,
+      });
       const store = await at.reopen();
-      expect(await store.changesSince(SPACE, 2, 1)).toEqual({ commits: [expected[2]], head: 4, gap: false });
-      expect(await store.changesSince(SPACE, 4, 10)).toEqual({ commits: [], head: 4, gap: false });
-      expect(await store.changesSince("never was", 0, 10)).toEqual({ commits: [], head: 0, gap: false });
+      expect(await store.changesSince(SPACE, 2, 1)).toEqual({
+        commits: [expected[2]],
+        head: 4,
+        history: expect.any(String),
+        gap: false,
+      });
+      expect(await store.changesSince(SPACE, 4, 10)).toEqual({
+        commits: [],
+        head: 4,
+        history: expect.any(String),
+        gap: false,
+      });
+      expect(await store.changesSince("never was", 0, 10)).toEqual({
+        commits: [],
+        head: 0,
+        history: expect.any(String),
+        gap: false,
+      });
     });
 
     test("[S172] a commit in the feed has one patch for each document, with all operations in order", async () => {
@@ -98,13 +123,28 @@ export function feedCases(open: OpenStore): void {
       await Promise.all(Array.from({ length: 999 }, (_, n) => write(at.store, set("n", [`k${n % 7}`], n))));
       for (const reopen of [false, true]) {
         const store = reopen ? await at.reopen() : at.store;
-        expect(await store.changesSince(SPACE, 0, 10)).toEqual({ commits: [], head: 1_000, gap: true });
-        expect(await store.changesSince(SPACE, 994, 10)).toEqual({ commits: [], head: 1_000, gap: true });
+        expect(await store.changesSince(SPACE, 0, 10)).toEqual({
+          commits: [],
+          head: 1_000,
+          history: expect.any(String),
+          gap: true,
+        });
+        expect(await store.changesSince(SPACE, 994, 10)).toEqual({
+          commits: [],
+          head: 1_000,
+          history: expect.any(String),
+          gap: true,
+        });
         const { commits, gap } = await store.changesSince(SPACE, 995, 10);
         expect(gap).toBe(false);
         expect(commits.map((commit) => commit.sequence)).toEqual([996, 997, 998, 999, 1_000]);
         expect(commits[4]?.patches).toEqual([set("n", ["k4"], 998)]);
-        expect(await store.changesSince(SPACE, 1_000, 10)).toEqual({ commits: [], head: 1_000, gap: false });
+        expect(await store.changesSince(SPACE, 1_000, 10)).toEqual({
+          commits: [],
+          head: 1_000,
+          history: expect.any(String),
+          gap: false,
+        });
         expect(await currentValue(store, "n")).toEqual({
           k0: 994,
           k1: 995,

@@ -1,5 +1,6 @@
 /** Opening, closing, verifying and counting. */
 import { describe, expect, test } from "#test";
+import { JOURNAL_START } from "../../../src/store/journal-position.ts";
 import type { Store } from "../../../src/store/store.ts";
 import { append, commitBy, committed, currentValue, entries, entry, ref, SPACE, set, write } from "./requests.ts";
 import type { OpenStore } from "./store-under-test.ts";
@@ -22,6 +23,9 @@ const EVERY_CALL: readonly ((store: Store) => Promise<unknown>)[] = [
   (store) => store.query({ limit: 1 }),
   (store) => store.count(),
   (store) => store.retain({ limit: 1 }),
+  (store) => store.follow(JOURNAL_START, 1),
+  (store) => store.journalEnd(),
+  (store) => store.hasCommits([]),
   (store) => store.verify(),
   (store) => store.changeDue([]),
   (store) => store.dueRows(1, 1),

@@ -22,6 +22,8 @@ import {
 import type { OpenStore, StoreUnderTest } from "./store-under-test.ts";
 
 const HOUR_MS = 3_600_000;
+/** After all horizons of these cases. */
+const LATER_MS = 10 * HOUR_MS;
 const DONE = { kind: "done" } as const;
 /** A short feed, since receipts go only when it no longer reaches their commits. */
 const SHORT = { changesKept: 5 };
@@ -73,7 +75,13 @@ async function passFeed({ store }: Pick<StoreUnderTest, "store">): Promise<void>
 
 const BUSY = { patches: [set("busy", [], 1)] };
 
-export function receiptCases(open: OpenStore): void {
+export function receiptCases(openAtStart: OpenStore): void {
+  const open: OpenStore = async (options) => {
+    const at = await openAtStart(options);
+    // The horizon is at most the store's clock.
+    at.host.stepClock(LATER_MS);
+    return at;
+  };
   describe("receipts with an end", () => {
     for (const [what, nameAt] of [
       ["a request", (timeMs: number) => requestReceipt(idAt(timeMs))],

@@ -13,6 +13,8 @@ export interface OpenOptions {
 export interface StoreUnderTest extends AsyncDisposable {
   readonly store: Store;
   readonly host: ControlledHost;
+  /** Whether ids of journal rows cannot be foreseen: they have gaps, and depend on the store object. */
+  readonly idsAreChosen?: boolean;
   /** Another store object on the same data, as a second process would have. */
   second(): Promise<Store>;
   /** Closes every store and opens the data again, as the next start would. */

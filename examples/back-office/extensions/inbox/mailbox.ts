@@ -1,5 +1,6 @@
 /** Keeping a mail and telling of it is one commit: there is no mail without its event, and no event without it. */
-import { type Space, transactional } from "millrace";
+import { transactional } from "millrace/loop";
+import type { Space } from "millrace/signals";
 import { type Shaped, shape } from "../../shape.ts";
 
 const RECEIVE = { mailId: "text?", from: "text", subject: "text", text: "text?" } as const;

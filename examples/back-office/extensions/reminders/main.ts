@@ -2,9 +2,11 @@
  * Reminders through the kernel's durable timer, and a word every weekday morning through a schedule. Two capabilities: one that asks the
  * timer, and one whose commit says that a reminder rang. A reminder that was set twice has two timers; its id sees to it that it rings once.
  */
-import { capability, type Space, transactional } from "millrace";
+
 import type { Extension, ExtensionContext } from "millrace/extensions";
 import type { KernelParts } from "millrace/kernel";
+import { capability, transactional } from "millrace/loop";
+import type { Space } from "millrace/signals";
 import { type Shaped, shape } from "../../shape.ts";
 
 const SET = { reminderId: "text?", text: "text", inMs: "number" } as const;

@@ -1,6 +1,7 @@
 /** The channel to whoever sits at the terminal. Saying something twice after a crash does no harm, so it takes no receipt. */
-import { capability } from "millrace";
+
 import type { Extension, ExtensionContext } from "millrace/extensions";
+import { capability } from "millrace/loop";
 import { type Shaped, shape } from "../../shape.ts";
 
 const QUESTION = { text: "text" } as const;

@@ -149,6 +149,21 @@ export class JournalModel {
     return { lease, expiresAtMs: nowMs + durationMs };
   }
 
+  /** The store has given the newest lease another number. */
+  renameLease(lease: number, given: number): void {
+    this.leases.set(given, this.leases.get(lease)!);
+    this.leases.delete(lease);
+    this.#lastLease = given;
+  }
+
+  /** The store has given a new row another id. */
+  renameRow(id: number, given: number): void {
+    const row = this.rows.find((one) => one.id === id)!;
+    row.id = given;
+    this.rows.sort((a, b) => a.id - b.id);
+    this.#lastId = Math.max(this.#lastId, given);
+  }
+
   renewLease(lease: number, durationMs: number, nowMs: number): boolean {
     if (!this.leases.has(lease)) return false;
     this.leases.set(lease, nowMs + durationMs);

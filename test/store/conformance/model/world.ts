@@ -38,6 +38,14 @@ interface Session {
 
 type CommitAction = Action & { kind: "commit" };
 
+/** Numbers that a store chooses. */
+interface Chosen {
+  readonly lease?: number;
+  readonly expiresAtMs?: number;
+  readonly ids?: readonly number[];
+  readonly journalIds?: readonly number[];
+}
+
 export class World {
   readonly model = new StoreModel();
   readonly #sessions: Session[] = [0, 1, 2, 3].map((n) => ({
@@ -51,7 +59,8 @@ export class World {
   readonly #claims: Claim[] = [];
   readonly #requests: CommitRequest[] = [];
   readonly #entries: JournalEntry[] = [];
-  #leases = 0;
+  /** Leases that were opened, oldest first. */
+  readonly #leases: number[] = [];
 
   plan(action: Action): Planned {
     const { model } = this;
@@ -73,7 +82,6 @@ export class World {
         return planned(journal.append(entries, nowMs), (store) => store.append(entries));
       }
       case "open lease":
-        this.#leases++;
         return planned(journal.openLease(action.forMs, nowMs), (store) => store.openLease(action.forMs));
       case "renew lease": {
         const lease = this.#lease(action.lease);
@@ -101,7 +109,8 @@ export class World {
       case "recover":
         return planned(journal.recover(nowMs), (store) => store.recover());
       case "requeue": {
-        const { ids, onlyFor: one } = action;
+        const { onlyFor: one } = action;
+        const ids = this.#ids(action.ids);
         const onlyFor = one === undefined ? undefined : { subscribers: [`s${one}`], others: [`s${1 - one}`, "other"] };
         return planned(journal.requeue(ids, onlyFor), (store) => store.requeue(ids, onlyFor));
       }
@@ -117,7 +126,8 @@ export class World {
         return planned(journal.removeConsumer(removal, nowMs), (store) => store.removeConsumer(removal));
       }
       case "conclude": {
-        const { ids, from } = action;
+        const { from } = action;
+        const ids = this.#ids(action.ids);
         const outcome = from === "failed" ? "discarded" : "cancelled";
         const conclusion: Conclusion = { from, ending: { outcome, reason: "given up" } };
         return planned(journal.conclude(ids, conclusion, nowMs), (store) => store.conclude(ids, conclusion));
@@ -145,6 +155,25 @@ export class World {
         return planned(expected, (store) => store.changeDue(changes));
       }
     }
+  }
+
+  /** The expected answer with the numbers that the store has chosen: of a new lease, and of new rows. */
+  learn(expected: unknown, answer: unknown): unknown {
+    const { journal } = this.model;
+    const [wanted, given] = [expected ?? {}, answer ?? {}] as Chosen[];
+    if (wanted!.lease !== undefined && wanted!.expiresAtMs !== undefined && given!.lease !== undefined) {
+      if (given!.lease <= (this.#leases.at(-1) ?? 0)) return expected;
+      journal.renameLease(wanted!.lease, given!.lease);
+      this.#leases.push(given!.lease);
+      return { ...wanted, lease: given!.lease };
+    }
+    for (const key of ["ids", "journalIds"] as const) {
+      const [before, now] = [wanted![key], given![key]];
+      if (before === undefined || now === undefined || before.length !== now.length) continue;
+      for (const [at, id] of before.entries()) if (id !== now[at]) journal.renameRow(id, now[at]!);
+      return { ...wanted, [key]: now };
+    }
+    return expected;
   }
 
   /** Seen through the model: a load that is asked for beside a commit need not show it yet. */
@@ -310,9 +339,14 @@ export class World {
     return { op, kind, key: `k${key}`, dueAtMs: this.model.nowMs + inMs, data: { inMs } };
   }
 
+  /** Ids of rows by their place in the journal; some of no row. */
+  #ids(places: readonly number[]): number[] {
+    return places.map((place) => this.model.journal.rows[place - 1]?.id ?? place);
+  }
+
   /** One of the newest leases, ended or not; a number that was never given while there is none. */
   #lease(back: number): number {
-    return Math.max(this.#leases - back, 1);
+    return this.#leases.at(-1 - back) ?? 1;
   }
 }
 
