@@ -34,10 +34,22 @@ export interface RowPlace {
   /** The number and the hash of the writer's last row. */
   place: number;
   hash: string;
+  /** The last id of the lane; 0 if it has none. */
+  lastId: number;
 }
 
-export function firstPlace(lane: number, n: number): RowPlace {
-  return { lane, n, place: 0, hash: GENESIS };
+export function firstPlace(lane: number, n: number, lastId = 0): RowPlace {
+  return { lane, n, place: 0, hash: GENESIS, lastId };
+}
+
+export interface BatchContext {
+  readonly hasher: RowHasher;
+  /** Of the data, as last known. */
+  readonly history: string;
+  /** Commits of a space that the feed reaches back to. */
+  readonly feedCommits: number;
+  /** Whether this process made a commit; false if it does not remember it. */
+  wasMade(session: string, localSequence: number): boolean;
 }
 
 /** What has been checked against the facts already, by a decision inside the same transaction. */
@@ -90,9 +102,8 @@ interface MadeRun {
 export class Batch {
   readonly jobs: BatchedJob[] = [];
   readonly place: RowPlace;
-  readonly #hasher: RowHasher;
   readonly #decided: Decided | undefined;
-  readonly #wasMade: (session: string, localSequence: number) => boolean;
+  readonly #context: BatchContext;
   readonly #spaces = new Map<string, SpaceChange>();
   readonly #made = new Map<string, MadeRun>();
   readonly #sessions = new Map<string, Set<number>>();
@@ -108,15 +119,9 @@ export class Batch {
   touchesJournal = false;
 
   /** `decided`: the batch has one job, which was decided with all facts. */
-  constructor(
-    place: RowPlace,
-    hasher: RowHasher,
-    wasMade: (session: string, localSequence: number) => boolean,
-    decided?: Decided,
-  ) {
+  constructor(place: RowPlace, context: BatchContext, decided?: Decided) {
     this.place = { ...place };
-    this.#hasher = hasher;
-    this.#wasMade = wasMade;
+    this.#context = context;
     this.#decided = decided;
   }
 
@@ -128,7 +133,7 @@ export class Batch {
     if (this.jobs.length > 0) {
       if (this.jobs.length >= BATCH_JOBS_MAX || this.#bytes + job.bytes > BATCH_BYTES_MAX) return "full";
     }
-    const fit = this.#fits(job);
+    const fit = this.#decided === undefined ? this.#fits(job) : "added";
     if (fit !== "added") return fit;
     if (job.kind === "commit") this.#addCommit(job);
     else if (job.kind === "append") this.#addAppend(job);
@@ -171,7 +176,8 @@ export class Batch {
   }
 
   #fitCommit({ request, patches }: CommitJob): Added {
-    const { session, localSequence } = request;
+    const { session, localSequence, history } = request;
+    if (history !== undefined && history !== this.#context.history) return "alone";
     if (this.#sessions.get(session)?.has(localSequence)) return "full";
     const due = new Set<string>();
     for (const { kind, key } of request.due) {
@@ -194,7 +200,7 @@ export class Batch {
 
   #fitPatches(request: CommitRequest, patches: readonly SizedPatch[], space: SpaceChange | undefined): Added {
     for (const patch of patches) {
-      if (isWhole(patch.operations) && patch.growth > DOCUMENT_BYTES_MAX) return this.#decided ? "added" : "alone";
+      if (isWhole(patch.operations) && patch.growth > DOCUMENT_BYTES_MAX) return "alone";
       const earlier = space?.documents.get(documentKey(patch));
       if (earlier === undefined) {
         if (!fitsItself(patch)) return "alone";
@@ -219,7 +225,7 @@ export class Batch {
       space.moves++;
       space.commits.push([
         localSequence,
-        request.patches.map(({ scope, id, operations }) => ({ scope, id, operations })),
+        patches.map(({ scope, id, operations }) => ({ scope, id, operations })),
         request.labels,
       ]);
       for (const patch of patches) this.#addPatch(space, patch, request);
@@ -284,7 +290,7 @@ export class Batch {
   }
 
   #requireMade(session: string, localSequence: number): void {
-    if (this.#sessions.get(session)?.has(localSequence) || this.#wasMade(session, localSequence)) return;
+    if (this.#sessions.get(session)?.has(localSequence) || this.#context.wasMade(session, localSequence)) return;
     this.#origins.push({ w: session, n: localSequence });
   }
 
@@ -301,8 +307,8 @@ export class Batch {
     if (earlier === undefined) {
       const guard = absenceOf(request.preconditions, { scope, id });
       const base = this.#decided?.bases.has(key) ? { value: this.#decided.bases.get(key) } : undefined;
-      const isKnown = isWhole(operations) || base !== undefined;
-      const value = isKnown ? applyOperations(base?.value, operations) : undefined;
+      const isKnown = setsWhole(operations) || base !== undefined;
+      const value = isKnown ? applyOperations(base?.value, lastWhole(operations)) : undefined;
       // Only a value that is set can be inserted as new; a tombstone may follow.
       const birth = guard !== undefined && isKnown ? { madeAtMs: guard.madeAtMs ?? null } : undefined;
       const kept = isKnown ? undefined : [...operations];
@@ -310,11 +316,11 @@ export class Batch {
       return;
     }
     earlier.offset = offset;
-    earlier.growth = isWhole(operations) ? growth : earlier.growth + growth;
+    earlier.growth = setsWhole(operations) ? growth : earlier.growth + growth;
     if (presence !== undefined) earlier.presence = presence;
-    if (isWhole(operations)) {
+    if (setsWhole(operations)) {
       earlier.operations = undefined;
-      earlier.value = applyOperations(undefined, operations);
+      earlier.value = applyOperations(undefined, lastWhole(operations));
     } else if (earlier.operations === undefined) earlier.value = applyOperations(earlier.value, operations);
     else for (const operation of operations) earlier.operations.push(operation);
   }
@@ -347,7 +353,7 @@ export class Batch {
         this.#consumers = as.consumers;
       const { place } = this;
       const id = ++place.n * LANE_COUNT + place.lane;
-      place.hash = this.#hasher.hash(place.hash, id, entry);
+      place.hash = this.#context.hasher.hash(place.hash, id, entry);
       this.#entries.push({
         id,
         m: messageId,
@@ -363,8 +369,10 @@ export class Batch {
         meta: entry.metadata,
         place: ++place.place,
         hash: place.hash,
+        prev: place.lastId,
         ...stateOf(as),
       });
+      place.lastId = id;
       return id;
     });
   }
@@ -400,6 +408,7 @@ export class Batch {
   /** The argument of `apply_v1`. Empty parts are left out, so that their statements do not run. */
   text(): string {
     const parts: { [part: string]: unknown } = { spaces: [...this.#spaces.keys()] };
+    if (this.#entries.length > 0) parts["last"] = this.place.lastId;
     const put = (name: string, list: readonly unknown[]) => {
       if (list.length > 0) parts[name] = list;
     };
@@ -412,6 +421,7 @@ export class Batch {
         "sessions",
         [...this.#sessions].map(([w, locals]) => ({ w, lo: Math.min(...locals) })),
       );
+    parts["kept"] = this.#context.feedCommits;
     put("origins", this.#origins);
     put(
       "reads",
@@ -471,8 +481,9 @@ export class Batch {
 
   #putDocuments(parts: { [part: string]: unknown }, { index, session, documents }: SpaceChange): void {
     const add = (part: string, row: object) => {
-      const list = (parts[part] ??= []) as object[];
+      const list = (parts[part] ?? []) as object[];
       list.push(row);
+      parts[part] = list;
     };
     for (const { scope, id, offset, operations, value, growth, birth } of documents.values()) {
       const at = { s: index, c: scope, i: id, k: offset, w: session };
@@ -500,12 +511,24 @@ export function isWhole([first]: readonly PathOperation[]): boolean {
   return first !== undefined && first.path.length === 0 && first.op !== "splice";
 }
 
+/** Whether one of the operations sets or removes the whole document. */
+export function setsWhole(operations: readonly PathOperation[]): boolean {
+  return presenceAfter(operations) !== undefined;
+}
+
+/** The operations from the last one that sets or removes the whole document on: those that decide the value. */
+function lastWhole(operations: readonly PathOperation[]): readonly PathOperation[] {
+  for (let at = operations.length - 1; at > 0; at--)
+    if (isWhole(operations.slice(at, at + 1))) return operations.slice(at);
+  return operations;
+}
+
 function fitsItself({ operations }: SizedPatch): boolean {
-  return !isWhole(operations) || canApply(undefined, operations);
+  return !setsWhole(operations) || canApply(undefined, lastWhole(operations));
 }
 
 function fitsOnto(earlier: DocumentChange, operations: readonly PathOperation[]): boolean {
-  if (isWhole(operations)) return canApply(undefined, operations);
+  if (setsWhole(operations)) return canApply(undefined, lastWhole(operations));
   return earlier.operations !== undefined || canApply(earlier.value, operations);
 }
 

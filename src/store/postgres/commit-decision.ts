@@ -116,11 +116,11 @@ export async function decideWithFacts(
   m: string,
   job: CommitJob,
   nowMs: number,
-  feedCommits: number,
+  { feedCommits, history }: { readonly feedCommits: number; readonly history: string },
 ): Promise<CommitDecision> {
   const { request } = job;
   await link.query(`SELECT ${m}.lock_v1(ARRAY[$1::text])`, [request.space]);
-  const facts = await loadFacts(link, m, job, feedCommits);
+  const facts = await loadFacts(link, m, job, feedCommits, history);
   const decision = decideCommit(request, facts);
   if (decision.kind !== "apply") return decision;
   // Throws for a patch that does not fit its document.
@@ -151,7 +151,13 @@ interface LoadedFacts extends CommitFacts {
   readonly measured: Set<string>;
 }
 
-async function loadFacts(link: Link, m: string, job: CommitJob, feedCommits: number): Promise<LoadedFacts> {
+async function loadFacts(
+  link: Link,
+  m: string,
+  job: CommitJob,
+  feedCommits: number,
+  history: string,
+): Promise<LoadedFacts> {
   const { request, patches } = job;
   const { space, reads, preconditions, settlements, due } = request;
   const refs = new Map<string, DocumentRef>();
@@ -171,6 +177,7 @@ async function loadFacts(link: Link, m: string, job: CommitJob, feedCommits: num
   const values = new Map([...partial].map((key) => [key, known.get(key)?.value]));
   const measured = new Set<string>();
   return {
+    history,
     values,
     measured,
     commitOf: (identity) => made.get(identityKey(identity)),
@@ -219,6 +226,21 @@ async function madeCommits(link: Link, m: string, { request }: CommitJob): Promi
   const identities: CommitIdentity[] = [{ session, localSequence }];
   for (const other of dependsOn) identities.push({ session, localSequence: other });
   for (const one of preconditions) if (one.kind === "originCommitted") identities.push(one);
+  return findCommits(link, m, identities);
+}
+
+/** Whether the store has each of these commits. */
+export async function hasCommits(link: Link, m: string, commits: readonly CommitIdentity[]): Promise<boolean[]> {
+  const made = await findCommits(link, m, commits);
+  return commits.map((commit) => made.has(identityKey(commit)));
+}
+
+/** Commits by identity; also others of the same batches. */
+async function findCommits(
+  link: Link,
+  m: string,
+  identities: readonly CommitIdentity[],
+): Promise<Map<string, StoredCommit>> {
   const asked = JSON.stringify(identities.map((one) => ({ w: one.session, n: one.localSequence })));
   const rows = await link.query(
     `SELECT DISTINCT r.id, r.session, r.base, r.answers FROM json_to_recordset($1) AS x (w text, n bigint)

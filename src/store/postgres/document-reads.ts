@@ -28,6 +28,7 @@ export interface LoadedRow extends DocumentRef {
 
 interface ReadResult {
   readonly head: number;
+  readonly history: string;
   readonly documents: readonly LoadedRow[];
 }
 
@@ -45,21 +46,22 @@ export async function readDocuments(
     v: values === undefined || values.has(documentKey(ref)),
   }));
   const rows = await link.query(
-    `SELECT h.head, x.c AS scope, x.i AS id, d.sequence, d.bytes, d.id IS NOT NULL AS present,
+    `SELECT h.head, h.history, x.c AS scope, x.i AS id, d.sequence, d.bytes, d.id IS NOT NULL AS present,
        CASE WHEN x.v THEN d.value END AS value,
        CASE WHEN x.v AND d.patches > 0 THEN (
          SELECT json_agg(p.operations::json ORDER BY p.sequence) FROM ${m}.patch p
          WHERE p.space = $1 AND p.scope = x.c AND p.id = x.i AND p.sequence > d.base_sequence) END AS operations,
        (SELECT json_agg(json_build_array(l.path::json, l.labels::json) ORDER BY l.path) FROM ${m}.label l
          WHERE l.space = $1 AND l.scope = x.c AND l.id = x.i) AS labels
-     FROM (SELECT ${m}.head_v1($1) AS head) h LEFT JOIN json_to_recordset($2) AS x (c text, i text, v boolean) ON true
+     FROM (SELECT ${m}.head_v1($1) AS head, history FROM ${m}.meta) h LEFT JOIN json_to_recordset($2) AS x (c text, i text, v boolean) ON true
      LEFT JOIN ${m}.document d ON d.space = $1 AND d.scope = x.c AND d.id = x.i`,
     [space, JSON.stringify(asked)],
     `${m} read documents`,
   );
   const head = Number(rows[0]?.["head"] ?? 0);
   const byKey = new Map(rows.filter(({ id }) => id !== null).map((row) => [documentKey(refOf(row)), row]));
-  return { head, documents: refs.map((ref) => loadedRow(ref, byKey.get(documentKey(ref)))) };
+  const history = String(rows[0]?.["history"] ?? "");
+  return { head, history, documents: refs.map((ref) => loadedRow(ref, byKey.get(documentKey(ref)))) };
 }
 
 function refOf(row: Row): DocumentRef {
@@ -74,12 +76,12 @@ function loadedRow({ scope, id }: DocumentRef, row: Row | undefined): LoadedRow 
     exists,
     sequence: exists ? Number(row["sequence"]) : 0,
     bytes: exists ? Number(row["bytes"]) : 0,
-    value: row === undefined ? undefined : valueOf(row),
+    value: row === undefined ? undefined : documentValue(row),
     labels: labelsOf(row),
   };
 }
 
-export function valueOf(row: Row): Json | undefined {
+export function documentValue(row: Row): Json | undefined {
   const text = row["value"];
   if (typeof text !== "string") return undefined;
   const base = JSON.parse(text) as Json;
@@ -93,13 +95,13 @@ function labelsOf(row: Row | undefined): AddressLabels[] {
 }
 
 export async function load(link: Link, m: string, space: string, refs: readonly DocumentRef[]): Promise<LoadResult> {
-  const { head, documents } = await readDocuments(link, m, space, refs);
+  const { head, history, documents } = await readDocuments(link, m, space, refs);
   const loaded = documents.map(
     ({ scope, id, value, sequence, labels }): LoadedDocument => ({ scope, id, value, sequence, labels }),
   );
-  if (refs.length > 0) return { sequence: head, documents: loaded };
+  if (refs.length > 0) return { sequence: head, history, documents: loaded };
   const [any] = await link.query(`SELECT EXISTS (SELECT FROM ${m}.label) AS labelled`);
-  return { sequence: head, documents: loaded, ...(any?.["labelled"] === true ? { isLabelled: true } : {}) };
+  return { sequence: head, history, documents: loaded, ...(any?.["labelled"] === true ? { isLabelled: true } : {}) };
 }
 
 export async function list(link: Link, m: string, space: string, request: ListRequest): Promise<ListPage> {
@@ -135,8 +137,8 @@ export async function changesSince(
   feedCommits: number,
 ): Promise<FeedPage> {
   const rows = await link.query(
-    `SELECT h.head, coalesce((SELECT feed_start FROM ${m}.space WHERE name = $1), 0) AS feed_start, c.first, c.commits
-     FROM (SELECT ${m}.head_v1($1) AS head) h LEFT JOIN LATERAL (
+    `SELECT h.head, h.history, coalesce((SELECT feed_start FROM ${m}.space WHERE name = $1), 0) AS feed_start, c.first, c.commits
+     FROM (SELECT ${m}.head_v1($1) AS head, history FROM ${m}.meta) h LEFT JOIN LATERAL (
        SELECT last, first, commits FROM ${m}.change WHERE space = $1 AND last > $2 ORDER BY last LIMIT $3
      ) c ON true ORDER BY c.last`,
     [space, sequence, Math.max(limit, 1)],
@@ -144,7 +146,8 @@ export async function changesSince(
   );
   const head = Number(rows[0]?.["head"] ?? 0);
   const start = Math.max(Number(rows[0]?.["feed_start"] ?? 0), head - feedCommits);
-  if (sequence < start) return { commits: [], head, gap: true };
+  const history = String(rows[0]?.["history"] ?? "");
+  if (sequence < start) return { commits: [], head, history, gap: true };
   const commits: FeedCommit[] = [];
   for (const { first, commits: text } of rows) {
     if (text === null) continue;
@@ -155,7 +158,7 @@ export async function changesSince(
         commits.push({ sequence: of, session, localSequence, patches, labels });
     }
   }
-  return { commits, head, gap: false };
+  return { commits, head, history, gap: false };
 }
 
 export async function basis(

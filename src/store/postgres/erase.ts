@@ -6,7 +6,7 @@ import { ERASE_LEFT_MAX } from "../../limits.ts";
 import { ERASED_RESULT, type Erased, type EraseRequest, mentions } from "../erase.ts";
 import { eventOf, isReceiptName } from "../receipt-name.ts";
 import { erasedDigest, tombstoneOf } from "../sqlite/erased-text.ts";
-import { valueOf } from "./document-reads.ts";
+import { documentValue } from "./document-reads.ts";
 import { removeDocuments } from "./journal-work.ts";
 import type { Link, Row } from "./link.ts";
 
@@ -30,7 +30,7 @@ export async function eraseSubject(link: Link, m: string, request: EraseRequest)
   for (const row of documents) {
     const [id, scope] = [String(row["id"]), String(row["scope"])];
     const isInValue = () => {
-      const value = valueOf(row);
+      const value = documentValue(row);
       return value !== undefined && mentions(JSON.stringify(value), subject);
     };
     if (isReceiptName(id)) {
@@ -108,7 +108,7 @@ async function applyErasure(
   const erased = new Set([...receipts]);
   for (const row of documents) {
     if (gone.has(row) || (Number(row["patches"]) === 0 && !erased.has(row))) continue;
-    const value = erased.has(row) ? ERASED_RESULT : valueOf(row);
+    const value = erased.has(row) ? ERASED_RESULT : documentValue(row);
     const text = value === undefined ? null : JSON.stringify(value);
     await link.query(
       `UPDATE ${m}.document SET value = $4, base_sequence = sequence, base_bytes = $5, bytes = $5, patches = 0

@@ -44,6 +44,7 @@ export interface CallJob {
   readonly kind: "call";
   readonly call: "claim_v1";
   readonly argument: string;
+  readonly parks: false;
   readonly bytes: number;
   readonly answer: Answer<string>;
 }
@@ -54,6 +55,8 @@ export interface StatementsJob {
   readonly run: (link: Link, nowMs: number) => Promise<unknown>;
   /** The kind of change that other kernels are told of. */
   readonly touches: "journal" | "spaces" | "nothing";
+  /** Whether it waits while the database is away. The answer of others would be too old: they fail. */
+  readonly parks: boolean;
   readonly bytes: number;
   readonly answer: Answer<unknown>;
 }

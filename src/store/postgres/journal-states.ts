@@ -91,7 +91,9 @@ export async function putStates(link: Link, m: string, records: readonly StoredS
 
 /** A row of the view `event_journal`. */
 export function rowOfView(row: Row): JournalRow {
-  return journalRow(row as Parameters<typeof journalRow>[0], deliveriesOf(row));
+  const lane = Number(row["lane"]);
+  const read = journalRow(row as Parameters<typeof journalRow>[0], deliveriesOf(row));
+  return lane === 0 ? read : { ...read, lane };
 }
 
 /** The column has an object by subscriber. */

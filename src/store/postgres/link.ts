@@ -24,6 +24,8 @@ export class Link {
   readonly #waiting = new Set<(error: Error) => void>();
   /** Statements sent. */
   statements = 0;
+  /** The last statement: the client sends one at a time. */
+  #last: Promise<void> = Promise.resolve();
 
   private constructor(client: Client, { host, tuning, notice }: ResolvedOptions) {
     this.#client = client;
@@ -92,8 +94,15 @@ export class Link {
     this.#client.once("error", ended);
   }
 
-  /** Runs one statement. `name` prepares it once for the connection. */
-  async query(text: string, values: readonly Bound[] = [], name?: string): Promise<readonly Row[]> {
+  /** Runs one statement after the earlier ones. `name` prepares it once for the connection. */
+  query(text: string, values: readonly Bound[] = [], name?: string): Promise<readonly Row[]> {
+    const result = this.#last.then(() => this.#query(text, values, name));
+    this.#last = result.then(ignore, ignore);
+    return result;
+  }
+
+  async #query(text: string, values: readonly Bound[], name: string | undefined): Promise<readonly Row[]> {
+    if (this.#state === "closed") throw new DatabaseError("lost", "the connection is closed");
     this.statements++;
     try {
       const named = name !== undefined && this.#prepares ? { name } : {};
@@ -174,6 +183,8 @@ export class Link {
     });
   }
 }
+
+function ignore(): void {}
 
 async function clientClass(): Promise<typeof Client> {
   return (await driver()).Client;

@@ -32,6 +32,10 @@ export interface LocalServerOptions {
   readonly settings?: Readonly<Record<string, string>>;
 }
 
+const LOG_KEPT = 4_000;
+const LAUNCHES_MAX = 200;
+const LAUNCH_PAUSE_MS = 50;
+
 /** The user `nobody`. */
 const NOBODY = 65_534;
 const IS_ROOT = process.getuid?.() === 0;
@@ -106,8 +110,20 @@ export class LocalServer {
     return this.#ended;
   }
 
-  /** Starts the server on its data directory; also after `kill`. */
+  /** Starts the server on its data directory; also after `kill`, when it waits for the processes of the old one. */
   async launch(): Promise<void> {
+    for (let tries = 1; ; tries++) {
+      try {
+        return await this.#launch();
+      } catch (error) {
+        const isInUse = error instanceof StoreError && error.message.includes("still in use");
+        if (!isInUse || tries === LAUNCHES_MAX) throw error;
+        await new Promise((resolve) => setTimeout(resolve, LAUNCH_PAUSE_MS));
+      }
+    }
+  }
+
+  async #launch(): Promise<void> {
     const settings = {
       port: String(this.port),
       listen_addresses: "127.0.0.1",
@@ -125,7 +141,8 @@ export class LocalServer {
     let log = "";
     await new Promise<void>((resolve, reject) => {
       child.stderr?.on("data", (chunk: Buffer) => {
-        if (log.length < 4_000) log += chunk;
+        // Refused connections are logged too, so only the end is kept.
+        log = (log + chunk).slice(-LOG_KEPT);
         if (log.includes("database system is ready")) resolve();
       });
       child.once("error", reject);

@@ -31,8 +31,6 @@ export interface PostgresTuning {
   readonly deadlineMs?: number;
   /** How long `close` waits for a database that does not answer. Default: 5 s. */
   readonly closeWaitMs?: number;
-  /** Jobs that wait while the database is away; more are refused (`store-busy`). Default: 100,000. */
-  readonly parkedMax?: number;
   /** `host`: the host's clock replaces the database's, for tests with simulated time. */
   readonly clock?: "database" | "host";
 }
@@ -66,7 +64,6 @@ export function resolveOptions(options: PostgresStoreOptions): ResolvedOptions {
     payloadBytesMax: PAYLOAD_BYTES_MAX,
     deadlineMs: 30_000,
     closeWaitMs: 5_000,
-    parkedMax: 100_000,
     clock: "database" as const,
     ...options.tuning,
   };

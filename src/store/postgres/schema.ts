@@ -20,14 +20,17 @@ export function tablesOf(m: string): string {
 CREATE TABLE ${m}.meta (
   one boolean PRIMARY KEY DEFAULT true CHECK (one),
   version integer NOT NULL,
+  -- The id of the data's history, and the server that it was seen on: its system id and timeline, and its start.
+  history text NOT NULL,
+  system text,
+  started text,
   consumers_version bigint NOT NULL DEFAULT 0,
   horizon_ms float8 NOT NULL DEFAULT 0,
   last_lease bigint NOT NULL DEFAULT 0,
   -- The greatest journal id that retention has removed.
-  last_removed bigint NOT NULL DEFAULT 0,
-  labelled boolean NOT NULL DEFAULT false
+  last_removed bigint NOT NULL DEFAULT 0
 );
-INSERT INTO ${m}.meta (version) VALUES (${SCHEMA_VERSION});
+INSERT INTO ${m}.meta (version, history) VALUES (${SCHEMA_VERSION}, '');
 
 -- One row per store object. A batch raises its number, so a repeated batch is found and an ended writer is fenced.
 CREATE TABLE ${m}.writer (
@@ -36,12 +39,16 @@ CREATE TABLE ${m}.writer (
   batch bigint NOT NULL DEFAULT 0,
   moves bigint NOT NULL DEFAULT 0,
   answer text,
+  -- The last journal id of this writer; 0 before its first.
+  last_id bigint NOT NULL DEFAULT 0,
   ended boolean NOT NULL DEFAULT false,
   about text NOT NULL,
   opened_at timestamptz NOT NULL DEFAULT clock_timestamp(),
   seen_at timestamptz NOT NULL DEFAULT clock_timestamp()
 ) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 5000, autovacuum_vacuum_cost_delay = 0);
 CREATE UNIQUE INDEX writer_lane ON ${m}.writer (lane) WHERE NOT ended;
+-- The last journal id of a lane, of writers whose rows are removed.
+CREATE TABLE ${m}.lane (id integer PRIMARY KEY, last_id bigint NOT NULL);
 
 -- Locked by each batch that touches the space, and rarely updated: it collects no dead rows.
 CREATE TABLE ${m}.space (
@@ -131,7 +138,9 @@ CREATE TABLE ${m}.journal (
   -- The hash chain of a writer: its rows are numbered from 1.
   writer bigint NOT NULL,
   place bigint NOT NULL,
-  hash text
+  hash text,
+  -- The id of the row before it in its lane; 0 for the first.
+  previous bigint NOT NULL
 );
 CREATE INDEX journal_topic ON ${m}.journal (topic, id);
 CREATE INDEX journal_correlation ON ${m}.journal (correlation_id) WHERE correlation_id IS NOT NULL;
@@ -202,7 +211,8 @@ CREATE VIEW ${m}.event_journal AS
     coalesce(o.error, d.error) AS error, d.outcome, d.reason,
     j.message_id, j.kind, j.type, j.causation_id, j.timestamp, j.metadata,
     coalesce(o.attempts, d.attempts, 0) AS attempts, o.next_at / 1000 AS next_attempt_at, o.lease, j.hash,
-    coalesce(o.deaths, 0) AS deaths, coalesce(o.deliveries, d.deliveries) AS deliveries
+    coalesce(o.deaths, 0) AS deaths, coalesce(o.deliveries, d.deliveries) AS deliveries,
+    j.id % ${LANE_COUNT} AS lane, j.previous
   FROM ${m}.journal j LEFT JOIN ${m}.open o ON o.id = j.id LEFT JOIN ${m}.done d ON d.id = j.id;
 `;
 }
@@ -235,9 +245,10 @@ BEGIN
   RETURN NULL;
 END $$;
 
-CREATE OR REPLACE FUNCTION ${m}.answer_v1(p_incarnation bigint, p_batch bigint, p_answer text, p_moves integer)
+CREATE OR REPLACE FUNCTION ${m}.answer_v1(p_incarnation bigint, p_batch bigint, p_answer text, p_moves integer, p_last bigint)
 RETURNS void LANGUAGE sql AS $$
-  UPDATE ${m}.writer SET batch = p_batch, answer = p_answer, moves = moves + p_moves, seen_at = clock_timestamp()
+  UPDATE ${m}.writer SET batch = p_batch, answer = p_answer, moves = moves + p_moves, seen_at = clock_timestamp(),
+    last_id = coalesce(p_last, last_id)
   WHERE incarnation = p_incarnation
 $$;
 
@@ -251,14 +262,14 @@ BEGIN
   PERFORM 1 FROM ${m}.space WHERE name = ANY (p_names) ORDER BY name FOR NO KEY UPDATE;
 END $$;
 
-CREATE OR REPLACE FUNCTION ${m}.settle_v1(p_settles json, p_now float8) RETURNS bigint[] LANGUAGE plpgsql ${PLAN} AS $$
+CREATE OR REPLACE FUNCTION ${m}.settle_v1(p_settles jsonb, p_now float8) RETURNS bigint[] LANGUAGE plpgsql ${PLAN} AS $$
 DECLARE
   went bigint[];
   kept bigint[];
   lost bigint[];
 BEGIN
   WITH gone AS (
-    DELETE FROM ${m}.open o USING json_to_recordset(p_settles) AS x (
+    DELETE FROM ${m}.open o USING jsonb_to_recordset(p_settles) AS x (
       id bigint, lease bigint, att integer, op text, out text, rsn text, del jsonb, own boolean)
     WHERE x.op = 'd' AND o.id = x.id AND o.status = 'processing' AND o.lease = x.lease AND o.attempts = x.att
     RETURNING o.id, o.attempts, x.out, x.rsn,
@@ -279,16 +290,16 @@ BEGIN
       error = CASE WHEN x.op IN ('f', 'r', 'w') THEN x.err ELSE o.error END,
       deliveries = CASE WHEN x.del IS NULL THEN o.deliveries ELSE coalesce(o.deliveries, '{}') || x.del END,
       awaits = CASE WHEN x.op IN ('r', 'w', 'x') THEN ${m}.awaits_v1(coalesce(o.deliveries, '{}') || coalesce(x.del, '{}')) ELSE NULL END
-    FROM json_to_recordset(p_settles) AS x (
+    FROM jsonb_to_recordset(p_settles) AS x (
       id bigint, lease bigint, att integer, op text, at float8, err text, del jsonb, own boolean)
     WHERE x.op <> 'd' AND o.id = x.id AND o.status = 'processing' AND o.lease = x.lease AND o.attempts = x.att
     RETURNING o.id
   ) SELECT array_agg(id) INTO kept FROM moved;
   went := coalesce(went, '{}') || coalesce(kept, '{}');
-  IF cardinality(went) = json_array_length(p_settles) THEN RETURN '{}'; END IF;
+  IF cardinality(went) = jsonb_array_length(p_settles) THEN RETURN '{}'; END IF;
   SELECT array_agg(x.id) FILTER (WHERE x.own) INTO lost
-  FROM json_to_recordset(p_settles) AS x (id bigint, own boolean) WHERE x.id <> ALL (went);
-  IF EXISTS (SELECT FROM json_to_recordset(p_settles) AS x (id bigint, own boolean) WHERE x.id <> ALL (went) AND NOT x.own) THEN
+  FROM jsonb_to_recordset(p_settles) AS x (id bigint, own boolean) WHERE x.id <> ALL (went);
+  IF EXISTS (SELECT FROM jsonb_to_recordset(p_settles) AS x (id bigint, own boolean) WHERE x.id <> ALL (went) AND NOT x.own) THEN
     PERFORM ${m}.refuse_v1('lease');
   END IF;
   RETURN coalesce(lost, '{}');
@@ -299,9 +310,9 @@ CREATE OR REPLACE FUNCTION ${m}.awaits_v1(p_deliveries jsonb) RETURNS text[] LAN
 $$;
 
 -- Checks that no fact has changed that the batch depends on, and applies all of it or raises MR001.
-CREATE OR REPLACE FUNCTION ${m}.apply_v1(p json, p_writer bigint, p_now float8) RETURNS text LANGUAGE plpgsql ${PLAN} AS $$
+CREATE OR REPLACE FUNCTION ${m}.apply_v1(p jsonb, p_writer bigint, p_now float8) RETURNS text LANGUAGE plpgsql ${PLAN} AS $$
 DECLARE
-  names text[] := ARRAY(SELECT json_array_elements_text(p -> 'spaces'));
+  names text[] := ARRAY(SELECT jsonb_array_elements_text(p -> 'spaces'));
   heads bigint[];
   starts bigint[];
   lost bigint[] := '{}';
@@ -322,17 +333,17 @@ BEGIN
     IF (p ->> 'consumers')::bigint <> v.consumers_version THEN PERFORM ${m}.refuse_v1('consumers'); END IF;
   END IF;
   IF p -> 'sessions' IS NOT NULL AND EXISTS (
-    SELECT FROM json_to_recordset(p -> 'sessions') AS x (w text, lo bigint)
+    SELECT FROM jsonb_to_recordset(p -> 'sessions') AS x (w text, lo bigint)
     JOIN ${m}.made r ON r.session = x.w AND r.last >= x.lo
   ) THEN PERFORM ${m}.refuse_v1('session'); END IF;
   IF p -> 'origins' IS NOT NULL AND EXISTS (
-    SELECT FROM json_to_recordset(p -> 'origins') AS x (w text, n bigint)
+    SELECT FROM jsonb_to_recordset(p -> 'origins') AS x (w text, n bigint)
     WHERE NOT EXISTS (
       SELECT FROM ${m}.made r WHERE r.session = x.w AND r.last >= x.n AND r.first <= x.n
       AND EXISTS (SELECT FROM json_array_elements(r.answers::json) a WHERE (a ->> 0)::bigint = x.n))
   ) THEN PERFORM ${m}.refuse_v1('origin'); END IF;
   IF p -> 'reads' IS NOT NULL AND EXISTS (
-    SELECT FROM json_to_recordset(p -> 'reads') AS x (s integer, c text, i text, q bigint, w text)
+    SELECT FROM jsonb_to_recordset(p -> 'reads') AS x (s integer, c text, i text, q bigint, w text)
     LEFT JOIN ${m}.document d ON d.space = names[x.s] AND d.scope = x.c AND d.id = x.i
     WHERE CASE WHEN d.id IS NULL THEN x.q >= 0 AND x.q < starts[x.s]
       WHEN d.sequence <= greatest(x.q, 0) THEN false
@@ -340,13 +351,13 @@ BEGIN
       ELSE d.other_sequence > x.q END
   ) THEN PERFORM ${m}.refuse_v1('read'); END IF;
   IF p -> 'members' IS NOT NULL AND EXISTS (
-    SELECT FROM json_to_recordset(p -> 'members') AS x (s integer, c text, f text, q bigint)
-    WHERE x.q < starts[x.s] OR EXISTS (
+    SELECT FROM jsonb_to_recordset(p -> 'members') AS x (s integer, c text, f text, q bigint)
+    WHERE x.q < greatest(starts[x.s], heads[x.s] - (p ->> 'kept')::bigint) OR EXISTS (
       SELECT FROM ${m}.document d WHERE d.space = names[x.s] AND d.scope = x.c AND d.id >= x.f
       AND starts_with(d.id, x.f) AND d.turned > x.q)
   ) THEN PERFORM ${m}.refuse_v1('members'); END IF;
   IF p -> 'absent' IS NOT NULL AND EXISTS (
-    SELECT FROM json_to_recordset(p -> 'absent') AS x (s integer, c text, i text)
+    SELECT FROM jsonb_to_recordset(p -> 'absent') AS x (s integer, c text, i text)
     JOIN ${m}.document d ON d.space = names[x.s] AND d.scope = x.c AND d.id = x.i
   ) THEN PERFORM ${m}.refuse_v1('absent'); END IF;
 
@@ -355,16 +366,16 @@ BEGIN
     INSERT INTO ${m}.document (space, scope, id, sequence, session, turned, base_sequence, value, base_bytes, bytes, made_at)
     SELECT names[x.s], x.c, x.i, heads[x.s] + x.k, x.w, CASE WHEN x.v IS NULL THEN 0 ELSE heads[x.s] + x.k END,
       heads[x.s] + x.k, x.v, x.b, x.b, x.m
-    FROM json_to_recordset(p -> 'births') AS x (s integer, c text, i text, k bigint, w text, v text, b bigint, m float8)
+    FROM jsonb_to_recordset(p -> 'births') AS x (s integer, c text, i text, k bigint, w text, v text, b bigint, m float8)
     ON CONFLICT DO NOTHING;
     GET DIAGNOSTICS n = ROW_COUNT;
-    IF n < json_array_length(p -> 'births') THEN PERFORM ${m}.refuse_v1('absent'); END IF;
+    IF n < jsonb_array_length(p -> 'births') THEN PERFORM ${m}.refuse_v1('absent'); END IF;
   END IF;
   IF p -> 'docs' IS NOT NULL THEN
     INSERT INTO ${m}.document AS d (space, scope, id, sequence, session, turned, base_sequence, value, base_bytes, bytes)
     SELECT names[x.s], x.c, x.i, heads[x.s] + x.k, x.w, CASE WHEN x.v IS NULL THEN 0 ELSE heads[x.s] + x.k END,
       heads[x.s] + x.k, x.v, x.b, x.b
-    FROM json_to_recordset(p -> 'docs') AS x (s integer, c text, i text, k bigint, w text, v text, b bigint)
+    FROM jsonb_to_recordset(p -> 'docs') AS x (s integer, c text, i text, k bigint, w text, v text, b bigint)
     ORDER BY x.s, x.c, x.i
     ON CONFLICT (space, scope, id) DO UPDATE SET
       other_sequence = CASE WHEN d.session = excluded.session THEN d.other_sequence ELSE d.sequence END,
@@ -378,92 +389,92 @@ BEGIN
       UPDATE ${m}.document d SET
         other_sequence = CASE WHEN d.session = x.w THEN d.other_sequence ELSE d.sequence END,
         session = x.w, sequence = heads[x.s] + x.k, bytes = d.bytes + x.b, patches = d.patches + 1
-      FROM json_to_recordset(p -> 'patches') AS x (s integer, c text, i text, k bigint, w text, b bigint, most bigint)
+      FROM jsonb_to_recordset(p -> 'patches') AS x (s integer, c text, i text, k bigint, w text, b bigint, most bigint)
       WHERE d.space = names[x.s] AND d.scope = x.c AND d.id = x.i AND d.value IS NOT NULL AND d.bytes + x.b <= x.most
       RETURNING d.space, d.scope, d.id, d.bytes - d.base_bytes > d.base_bytes + 8192 OR d.patches >= 500 AS folds
     ) SELECT count(*), json_agg(json_build_array(space, scope, id)) FILTER (WHERE folds) INTO n, fold FROM changed;
-    IF n < json_array_length(p -> 'patches') THEN PERFORM ${m}.refuse_v1('patch'); END IF;
+    IF n < jsonb_array_length(p -> 'patches') THEN PERFORM ${m}.refuse_v1('patch'); END IF;
     INSERT INTO ${m}.patch (space, scope, id, sequence, operations)
     SELECT names[x.s], x.c, x.i, heads[x.s] + x.k, x.o
-    FROM json_to_recordset(p -> 'patches') AS x (s integer, c text, i text, k bigint, o text);
+    FROM jsonb_to_recordset(p -> 'patches') AS x (s integer, c text, i text, k bigint, o text);
   END IF;
   IF p -> 'labels' IS NOT NULL THEN
-    DELETE FROM ${m}.label l USING json_to_recordset(p -> 'labels') AS x (s integer, c text, i text, p text, l text)
+    DELETE FROM ${m}.label l USING jsonb_to_recordset(p -> 'labels') AS x (s integer, c text, i text, p text, l text)
     WHERE l.space = names[x.s] AND l.scope = x.c AND l.id = x.i AND l.path = x.p;
     INSERT INTO ${m}.label (space, scope, id, path, labels) SELECT names[x.s], x.c, x.i, x.p, x.l
-    FROM json_to_recordset(p -> 'labels') AS x (s integer, c text, i text, p text, l text) WHERE x.l IS NOT NULL;
+    FROM jsonb_to_recordset(p -> 'labels') AS x (s integer, c text, i text, p text, l text) WHERE x.l IS NOT NULL;
   END IF;
   IF p -> 'changes' IS NOT NULL THEN
     INSERT INTO ${m}.change (space, last, first, commits)
     SELECT names[x.s], heads[x.s] + x.l, heads[x.s] + x.f, x.t
-    FROM json_to_recordset(p -> 'changes') AS x (s integer, f bigint, l bigint, t text);
+    FROM jsonb_to_recordset(p -> 'changes') AS x (s integer, f bigint, l bigint, t text);
   END IF;
   IF p -> 'made' IS NOT NULL THEN
     INSERT INTO ${m}.made (session, first, last, base, answers)
     SELECT x.w, x.f, x.l, heads[x.s], x.t
-    FROM json_to_recordset(p -> 'made') AS x (s integer, w text, f bigint, l bigint, t text);
+    FROM jsonb_to_recordset(p -> 'made') AS x (s integer, w text, f bigint, l bigint, t text);
   END IF;
   IF p -> 'forgotten' IS NOT NULL THEN
-    DELETE FROM ${m}.node USING json_to_recordset(p -> 'forgotten') AS x (s integer, n text)
+    DELETE FROM ${m}.node USING jsonb_to_recordset(p -> 'forgotten') AS x (s integer, n text)
     WHERE space = names[x.s] AND name = x.n;
   END IF;
   IF p -> 'nodes' IS NOT NULL THEN
     INSERT INTO ${m}.node (space, name, fingerprint, settings, output, inputs, sequence)
     SELECT names[x.s], x.n, x.f, x.g, x.o, x.t, heads[x.s] + x.k
-    FROM json_to_recordset(p -> 'nodes') AS x (s integer, n text, f text, g text, o bigint, t text, k bigint)
+    FROM jsonb_to_recordset(p -> 'nodes') AS x (s integer, n text, f text, g text, o bigint, t text, k bigint)
     ON CONFLICT (space, name) DO UPDATE SET fingerprint = excluded.fingerprint, settings = excluded.settings,
       output = excluded.output, inputs = excluded.inputs, sequence = excluded.sequence;
   END IF;
   IF p -> 'entries' IS NOT NULL THEN
     INSERT INTO ${m}.journal (id, message_id, kind, type, topic, source, payload, correlation_id, causation_id,
-      created_at, timestamp, metadata, writer, place, hash)
-    SELECT x.id, x.m, x.kind, x.type, x.topic, x.source, x.payload, x.corr, x.caus, x.at, x.ts, x.meta, p_writer, x.place, x.hash
-    FROM json_to_recordset(p -> 'entries') AS x (id bigint, m text, kind text, type text, topic text, source text,
-      payload text, corr text, caus text, at float8, ts float8, meta text, place bigint, hash text)
+      created_at, timestamp, metadata, writer, place, hash, previous)
+    SELECT x.id, x.m, x.kind, x.type, x.topic, x.source, x.payload, x.corr, x.caus, x.at, x.ts, x.meta, p_writer, x.place, x.hash, x.prev
+    FROM jsonb_to_recordset(p -> 'entries') AS x (id bigint, m text, kind text, type text, topic text, source text,
+      payload text, corr text, caus text, at float8, ts float8, meta text, place bigint, hash text, prev bigint)
     ON CONFLICT (message_id) DO NOTHING;
     GET DIAGNOSTICS n = ROW_COUNT;
-    IF n < json_array_length(p -> 'entries') THEN PERFORM ${m}.refuse_v1('message'); END IF;
+    IF n < jsonb_array_length(p -> 'entries') THEN PERFORM ${m}.refuse_v1('message'); END IF;
     INSERT INTO ${m}.open (id, kind, topic, status, lease, attempts, processed_at, error)
     SELECT x.id, x.kind, x.topic, CASE x.st WHEN 'p' THEN 'pending' WHEN 'c' THEN 'processing' ELSE 'failed' END,
       x.lease, CASE x.st WHEN 'c' THEN 1 ELSE 0 END, CASE x.st WHEN 'f' THEN p_now END, x.err
-    FROM json_to_recordset(p -> 'entries') AS x (id bigint, kind text, topic text, st text, lease bigint, err text)
+    FROM jsonb_to_recordset(p -> 'entries') AS x (id bigint, kind text, topic text, st text, lease bigint, err text)
     WHERE x.st <> 'd';
     INSERT INTO ${m}.done (id, processed_at, attempts, outcome, reason)
     SELECT x.id, p_now, 0, x.out, x.rsn
-    FROM json_to_recordset(p -> 'entries') AS x (id bigint, st text, out text, rsn text) WHERE x.st = 'd';
+    FROM jsonb_to_recordset(p -> 'entries') AS x (id bigint, st text, out text, rsn text) WHERE x.st = 'd';
   END IF;
   IF p -> 'due' IS NOT NULL THEN
-    DELETE FROM ${m}.due d USING json_to_recordset(p -> 'due') AS x (o text, k text, y text, was text)
+    DELETE FROM ${m}.due d USING jsonb_to_recordset(p -> 'due') AS x (o text, k text, y text, was text)
     WHERE x.o = 'take' AND d.kind = x.k AND d.key = x.y AND (x.was IS NULL OR d.data::jsonb = x.was::jsonb);
     GET DIAGNOSTICS n = ROW_COUNT;
-    IF n < (SELECT count(*) FROM json_to_recordset(p -> 'due') AS x (o text) WHERE x.o = 'take') THEN
+    IF n < (SELECT count(*) FROM jsonb_to_recordset(p -> 'due') AS x (o text) WHERE x.o = 'take') THEN
       PERFORM ${m}.refuse_v1('due');
     END IF;
-    DELETE FROM ${m}.due d USING json_to_recordset(p -> 'due') AS x (o text, k text, y text)
+    DELETE FROM ${m}.due d USING jsonb_to_recordset(p -> 'due') AS x (o text, k text, y text)
     WHERE x.o = 'cancel' AND d.kind = x.k AND d.key = x.y;
     n := nextval('${m}.due_order');
     WITH added AS (
       INSERT INTO ${m}.due (kind, key, due_at, data, place) SELECT x.k, x.y, x.at, x.d, n + x.z
-      FROM json_to_recordset(p -> 'due') AS x (o text, k text, y text, at float8, d text, z bigint) WHERE x.o = 'add'
+      FROM jsonb_to_recordset(p -> 'due') AS x (o text, k text, y text, at float8, d text, z bigint) WHERE x.o = 'add'
       ON CONFLICT DO NOTHING RETURNING 1
-    ) SELECT count(*) AS added, (SELECT count(*) FROM json_to_recordset(p -> 'due') AS x (o text) WHERE x.o = 'add') AS asked
+    ) SELECT count(*) AS added, (SELECT count(*) FROM jsonb_to_recordset(p -> 'due') AS x (o text) WHERE x.o = 'add') AS asked
       INTO v FROM added;
     IF v.added < v.asked THEN PERFORM ${m}.refuse_v1('due'); END IF;
     INSERT INTO ${m}.due (kind, key, due_at, data, place) SELECT x.k, x.y, x.at, x.d, n + x.z
-    FROM json_to_recordset(p -> 'due') AS x (o text, k text, y text, at float8, d text, z bigint) WHERE x.o = 'put'
+    FROM jsonb_to_recordset(p -> 'due') AS x (o text, k text, y text, at float8, d text, z bigint) WHERE x.o = 'put'
     ON CONFLICT (kind, key) DO UPDATE SET due_at = excluded.due_at, data = excluded.data, place = excluded.place;
   END IF;
   RETURN json_build_object('heads', coalesce(to_json(heads), '[]'), 'lost', to_json(lost), 'fold', coalesce(fold, '[]'))::text;
 END $$;
 
 -- One batch: the only call of the hot path.
-CREATE OR REPLACE FUNCTION ${m}.run_v1(p_incarnation bigint, p_batch bigint, p json, p_now float8)
+CREATE OR REPLACE FUNCTION ${m}.run_v1(p_incarnation bigint, p_batch bigint, p jsonb, p_now float8)
 RETURNS text LANGUAGE plpgsql AS $$
 DECLARE answer text := ${m}.fence_v1(p_incarnation, p_batch);
 BEGIN
   IF answer IS NOT NULL THEN RETURN answer; END IF;
   answer := ${m}.apply_v1(p, p_incarnation, coalesce(p_now, ${m}.now_ms()));
-  PERFORM ${m}.answer_v1(p_incarnation, p_batch, answer, 1);
+  PERFORM ${m}.answer_v1(p_incarnation, p_batch, answer, 1, (p ->> 'last')::bigint);
   RETURN answer;
 END $$;
 
@@ -471,14 +482,14 @@ CREATE OR REPLACE FUNCTION ${m}.now_ms() RETURNS float8 LANGUAGE sql VOLATILE AS
   SELECT (extract(epoch FROM clock_timestamp()) * 1000)::float8
 $$;
 
-CREATE OR REPLACE FUNCTION ${m}.claim_v1(p_incarnation bigint, p_batch bigint, p json, p_now float8)
+CREATE OR REPLACE FUNCTION ${m}.claim_v1(p_incarnation bigint, p_batch bigint, p jsonb, p_now float8)
 RETURNS text LANGUAGE plpgsql ${PLAN} AS $$
 DECLARE
   answer text := ${m}.fence_v1(p_incarnation, p_batch);
   ids bigint[];
-  kinds text[] := ARRAY(SELECT json_array_elements_text(p -> 'kinds'));
-  topics text[] := ARRAY(SELECT json_array_elements_text(p -> 'except'));
-  awaited text[] := ARRAY(SELECT json_array_elements_text(p -> 'consumers'));
+  kinds text[] := ARRAY(SELECT jsonb_array_elements_text(p -> 'kinds'));
+  topics text[] := ARRAY(SELECT jsonb_array_elements_text(p -> 'except'));
+  awaited text[] := ARRAY(SELECT jsonb_array_elements_text(p -> 'consumers'));
   low bigint := coalesce((p ->> 'low')::bigint, 0);
   most integer := (p ->> 'limit')::integer;
   suspect integer := coalesce((p ->> 'from')::integer, 2147483647);
@@ -511,23 +522,56 @@ BEGIN
           SELECT jsonb_object_agg(key, value - 'awaits') FROM jsonb_each(deliveries)) END
       WHERE id = ANY (ids);
     END IF;
-    PERFORM ${m}.answer_v1(p_incarnation, p_batch, coalesce(to_json(ids)::text, '[]'), 0);
+    PERFORM ${m}.answer_v1(p_incarnation, p_batch, coalesce(to_json(ids)::text, '[]'), 0, NULL);
   END IF;
   RETURN (SELECT coalesce(json_agg(r ORDER BY r.id), '[]') FROM ${m}.event_journal r WHERE r.id = ANY (ids))::text;
 END $$;
 
 -- A lane for a new writer. A writer that was silent for an hour loses its lane and registers again.
-CREATE OR REPLACE FUNCTION ${m}.register_v1(p_about text, OUT incarnation bigint, OUT lane integer, OUT n bigint)
-LANGUAGE plpgsql AS $$
+CREATE OR REPLACE FUNCTION ${m}.register_v1(
+  p_about text, OUT incarnation bigint, OUT lane integer, OUT n bigint, OUT last_id bigint
+) LANGUAGE plpgsql AS $$
 BEGIN
   PERFORM pg_advisory_xact_lock(hashtext('${m}.writer'));
   UPDATE ${m}.writer w SET ended = true WHERE NOT w.ended AND w.seen_at < clock_timestamp() - interval '1 hour';
-  DELETE FROM ${m}.writer w WHERE w.ended AND w.seen_at < clock_timestamp() - interval '1 day';
+  WITH gone AS (
+    DELETE FROM ${m}.writer w WHERE w.ended AND w.seen_at < clock_timestamp() - interval '1 day' RETURNING w.lane, w.last_id
+  ) INSERT INTO ${m}.lane AS l (id, last_id) SELECT g.lane, max(g.last_id) FROM gone g WHERE g.last_id > 0 GROUP BY g.lane
+    ON CONFLICT (id) DO UPDATE SET last_id = greatest(l.last_id, excluded.last_id);
   SELECT min(x) INTO lane FROM generate_series(0, ${LANE_COUNT - 1}) x
   WHERE NOT EXISTS (SELECT FROM ${m}.writer w WHERE w.lane = x AND NOT w.ended);
   IF lane IS NULL THEN RAISE EXCEPTION 'millrace: all ${LANE_COUNT} lanes are taken' USING ERRCODE = '53300'; END IF;
   INSERT INTO ${m}.writer AS w (lane, about) VALUES (lane, p_about) RETURNING w.incarnation INTO incarnation;
-  SELECT greatest((SELECT max(id) FROM ${m}.journal), last_removed) / ${LANE_COUNT} INTO n FROM ${m}.meta;
+  SELECT greatest((SELECT max(j.id) FROM ${m}.journal j), last_removed) / ${LANE_COUNT} INTO n FROM ${m}.meta;
+  last_id := coalesce((SELECT e.last_id FROM ${m}.lanes_v1() e WHERE e.lane = register_v1.lane), 0);
+END $$;
+
+-- The last journal id of each lane, also where its row was removed.
+CREATE OR REPLACE FUNCTION ${m}.lanes_v1(OUT lane integer, OUT last_id bigint) RETURNS SETOF record LANGUAGE sql STABLE AS $$
+  SELECT x.lane, max(x.last_id) FROM (
+    SELECT id AS lane, last_id FROM ${m}.lane UNION ALL SELECT lane, last_id FROM ${m}.writer
+  ) x WHERE x.last_id > 0 GROUP BY x.lane
+$$;
+
+-- Compares the server with the one on which the history was seen. Another timeline or system id (a failover, a restore)
+-- is another history; with p_start, a restart too, because commits that were not flushed are lost.
+CREATE OR REPLACE FUNCTION ${m}.history_v1(p_fresh text, p_start boolean, p_lost boolean) RETURNS text LANGUAGE plpgsql AS $$
+DECLARE
+  now_system text := (SELECT system_identifier FROM pg_control_system()) || '/' || (SELECT timeline_id FROM pg_control_checkpoint());
+  now_started text := pg_postmaster_start_time()::text;
+  was record;
+BEGIN
+  SELECT history, system, started INTO was FROM ${m}.meta;
+  IF was.history <> '' AND was.system = now_system AND (was.started = now_started OR NOT p_start) AND NOT p_lost THEN
+    RETURN was.history;
+  END IF;
+  PERFORM pg_advisory_xact_lock(hashtext('${m}.history'));
+  SELECT history, system, started INTO was FROM ${m}.meta;
+  IF was.history <> '' AND was.system = now_system AND (was.started = now_started OR NOT p_start) AND NOT p_lost THEN
+    RETURN was.history;
+  END IF;
+  UPDATE ${m}.meta SET history = p_fresh, system = now_system, started = now_started;
+  RETURN p_fresh;
 END $$;
 `;
 }

@@ -2,7 +2,8 @@
  * The store on Postgres, for several kernels on several machines. Writes go through one `Writer`, reads through a
  * connection of their own. SPEC: S1, S190-S199; decision 0040.
  */
-import type { CommitOutcome, CommitRequest } from "../commit.ts";
+import type { CommitIdentity, CommitOutcome, CommitRequest } from "../commit.ts";
+import type { StoreConnection } from "../connection.ts";
 import type { ConsumerDeclaration, ConsumerRemoval, ConsumerTable, RemovalResult } from "../consumer.ts";
 import type { DocumentRef } from "../document.ts";
 import type { DueChange, DueRow } from "../due.ts";
@@ -20,6 +21,7 @@ import type {
   Settlement,
   VerifyReport,
 } from "../journal.ts";
+import type { JournalPage, JournalPosition } from "../journal-position.ts";
 import { withLeftOut } from "../left-out.ts";
 import {
   checkConsumers,
@@ -55,11 +57,12 @@ import {
   type StoreStats,
 } from "../store.ts";
 import type { BatchAnswer } from "./batch.ts";
+import { hasCommits } from "./commit-decision.ts";
 import { databaseError } from "./database-error.ts";
 import * as documents from "./document-reads.ts";
 import { eraseSubject } from "./erase.ts";
 import { commitJob, type Job, type StatementsJob } from "./jobs.ts";
-import { countJournal, dueRowOf, queryJournal } from "./journal-reads.ts";
+import { countJournal, dueRowOf, followJournal, journalEnd, queryJournal } from "./journal-reads.ts";
 import { rowOfView } from "./journal-states.ts";
 import * as work from "./journal-work.ts";
 import { Link, type Row } from "./link.ts";
@@ -111,6 +114,7 @@ export class PostgresStore implements Store {
     this.#writer = new Writer(options, {
       wrote: (spaces, journal) => this.#wrote(spaces, journal),
       fold: (list) => this.#fold(list),
+      connection: () => this.#watch.connectionChanged(),
     });
     this.#watch = new Watch(options, () => this.#writer.incarnation);
   }
@@ -153,6 +157,11 @@ export class PostgresStore implements Store {
     } catch (error) {
       return Promise.reject(error);
     }
+  }
+
+  async hasCommits(commits: readonly CommitIdentity[]): Promise<readonly boolean[]> {
+    const own = commits.map(({ session, localSequence }) => ({ session, localSequence }));
+    return this.#read((link) => hasCommits(link, this.#m, own));
   }
 
   async changesSince(space: string, sequence: number, limit: number): Promise<FeedPage> {
@@ -201,7 +210,7 @@ export class PostgresStore implements Store {
   }
 
   async closeLease(lease: number): Promise<number> {
-    return this.#statements("journal", (link) => work.closeLease(link, this.#m, lease));
+    return this.#statements("journal", (link) => work.closeLease(link, this.#m, lease), "waits");
   }
 
   async claim({ lease, limit, kinds, consumers, exceptTopics, suspects }: ClaimRequest): Promise<readonly Claim[]> {
@@ -217,6 +226,7 @@ export class PostgresStore implements Store {
     });
     const answer = await this.#submit<string>((answered) => ({
       kind: "call",
+      parks: false,
       call: "claim_v1",
       argument,
       bytes: argument.length,
@@ -242,14 +252,14 @@ export class PostgresStore implements Store {
 
   async requeue(ids: readonly number[], onlyFor?: RequeueTarget): Promise<readonly number[]> {
     const [own, target] = [[...ids], onlyFor && structuredClone(onlyFor)];
-    return this.#statements("journal", (link) => work.requeue(link, this.#m, own, target));
+    return this.#statements("journal", (link) => work.requeue(link, this.#m, own, target), "waits");
   }
 
   async conclude(ids: readonly number[], conclusion: Conclusion): Promise<readonly number[]> {
     this.#requireOpen();
     checkEnding(conclusion.ending);
     const [own, how] = [[...ids], structuredClone(conclusion)];
-    return this.#statements("journal", (link, nowMs) => work.conclude(link, this.#m, own, how, nowMs));
+    return this.#statements("journal", (link, nowMs) => work.conclude(link, this.#m, own, how, nowMs), "waits");
   }
 
   async releaseRetries(nowMs: number): Promise<{ released: number; nextAtMs: number | undefined }> {
@@ -267,11 +277,16 @@ export class PostgresStore implements Store {
     return rows.map((row) => this.#seen(row));
   }
 
-  async lastId(): Promise<number> {
-    const [row] = await this.#read((link) =>
-      link.query(`SELECT greatest((SELECT max(id) FROM ${this.#m}.journal), last_removed) AS id FROM ${this.#m}.meta`),
-    );
-    return Number(row?.["id"]);
+  async follow(after: JournalPosition, limit: number, topic?: string): Promise<JournalPage> {
+    checkCount("a limit", limit);
+    const own = { history: after.history, lanes: new Map(after.lanes) };
+    const page = await this.#read((link) => followJournal(link, this.#m, own, limit, topic));
+    for (const row of page.rows) this.#seen(row);
+    return page;
+  }
+
+  async journalEnd(): Promise<JournalPosition> {
+    return this.#read((link) => journalEnd(link, this.#m));
   }
 
   async count(): Promise<Readonly<Record<JournalStatus, number>>> {
@@ -288,11 +303,14 @@ export class PostgresStore implements Store {
     checkForget(request);
     const own = { ...request };
     const { feedCommits } = this.#options.tuning;
-    return this.#statements("nothing", (link) => work.forgetReceipts(link, this.#m, own, feedCommits));
+    // A kernel whose clock is wrong must not move the horizon beyond the database's time.
+    return this.#statements("nothing", (link, nowMs) =>
+      work.forgetReceipts(link, this.#m, { ...own, madeBeforeMs: Math.min(own.madeBeforeMs, nowMs) }, feedCommits),
+    );
   }
 
   async acceptRemoved(): Promise<readonly RemovedRange[]> {
-    return this.#statements("nothing", (link) => work.acceptRemoved(link, this.#m));
+    return this.#statements("nothing", (link) => work.acceptRemoved(link, this.#m), "waits");
   }
 
   async verify(): Promise<VerifyReport> {
@@ -308,7 +326,7 @@ export class PostgresStore implements Store {
   async erase(request: EraseRequest): Promise<Erased> {
     checkErase(request);
     const own = { ...request };
-    const erased = await this.#statements("spaces", (link) => eraseSubject(link, this.#m, own));
+    const erased = await this.#statements("spaces", (link) => eraseSubject(link, this.#m, own), "waits");
     if (!own.apply) return erased;
     const rows = await this.#read((link) => link.query(`SELECT name FROM ${this.#m}.space`));
     const names = rows.map(({ name }) => String(name));
@@ -321,7 +339,7 @@ export class PostgresStore implements Store {
   async declareConsumers(declaration: ConsumerDeclaration): Promise<ConsumerTable> {
     checkConsumers(declaration.consumers);
     const own = structuredClone(declaration);
-    return this.#statements("nothing", (link, nowMs) => work.declareConsumers(link, this.#m, own, nowMs));
+    return this.#statements("nothing", (link, nowMs) => work.declareConsumers(link, this.#m, own, nowMs), "waits");
   }
 
   async consumers(): Promise<ConsumerTable> {
@@ -331,7 +349,7 @@ export class PostgresStore implements Store {
   async removeConsumer(removal: ConsumerRemoval): Promise<RemovalResult> {
     checkCount("a limit", removal.limit);
     const own = { ...removal };
-    return this.#statements("journal", (link, nowMs) => work.removeConsumer(link, this.#m, own, nowMs));
+    return this.#statements("journal", (link, nowMs) => work.removeConsumer(link, this.#m, own, nowMs), "waits");
   }
 
   // Due table --------------------------------------------------------------------------------------------------------
@@ -340,7 +358,7 @@ export class PostgresStore implements Store {
     this.#requireOpen();
     checkDueChanges(changes);
     const own = structuredClone(changes);
-    return this.#statements("journal", (link) => work.changeDue(link, this.#m, own));
+    return this.#statements("journal", (link) => work.changeDue(link, this.#m, own), "waits");
   }
 
   async dueRows(nowMs: number, limit: number, kind?: string): Promise<readonly DueRow[]> {
@@ -377,9 +395,12 @@ export class PostgresStore implements Store {
     return this.#writer.trouble;
   }
 
-  /** Since when the database has not answered, and how many writes wait; undefined while it answers. */
-  get away(): { readonly sinceMs: number; readonly parked: number } | undefined {
-    return this.#writer.away;
+  get connection(): StoreConnection {
+    return this.#writer.connection;
+  }
+
+  now(): number {
+    return this.#writer.now();
   }
 
   stats(): StoreStats {
@@ -435,12 +456,18 @@ export class PostgresStore implements Store {
     });
   }
 
-  async #statements<T>(touches: StatementsJob["touches"], run: (link: Link, nowMs: number) => Promise<T>): Promise<T> {
+  /** `waits`: it is done when the database is back. Others fail while it is away. */
+  async #statements<T>(
+    touches: StatementsJob["touches"],
+    run: (link: Link, nowMs: number) => Promise<T>,
+    parks?: "waits",
+  ): Promise<T> {
     this.#requireOpen();
     return this.#submit<T>((answer) => ({
       kind: "statements",
       run,
       touches,
+      parks: parks === "waits",
       bytes: 0,
       answer: answer as StatementsJob["answer"],
     }));
@@ -449,6 +476,10 @@ export class PostgresStore implements Store {
   /** A read is tried again once on a new connection. Its answer comes after those of the commits that it may show. */
   async #read<T>(run: (link: Link) => Promise<T>): Promise<T> {
     this.#requireOpen();
+    if (this.#writer.isAway) {
+      const { reason = "not connected" } = this.connection;
+      throw new StoreError("STORE_AWAY", `the database does not answer: ${reason}`);
+    }
     for (let isAgain = false; ; isAgain = true) {
       try {
         const link = await this.#readerLink();
@@ -463,7 +494,7 @@ export class PostgresStore implements Store {
         this.#requireOpen();
         if (error.kind === "lost") this.#dropReader();
         if (error.kind === "lost" && !isAgain) continue;
-        const code = error.kind === "lost" ? "STORE_BUSY" : "STORE_IO";
+        const code = error.kind === "lost" ? "STORE_AWAY" : "STORE_IO";
         throw new StoreError(code, `the database did not answer: ${error.message}`, { cause: error });
       }
     }
@@ -498,7 +529,7 @@ export class PostgresStore implements Store {
   /** Its failure is harmless: the next batch asks for it again. */
   #upkeep(run: (link: Link) => Promise<void>): void {
     if (this.#isClosed) return;
-    this.#writer.submit({ kind: "statements", run, touches: "nothing", bytes: 0, answer: () => {} });
+    this.#writer.submit({ kind: "statements", run, touches: "nothing", parks: false, bytes: 0, answer: () => {} });
   }
 }
 

@@ -4,7 +4,7 @@
  */
 import { COMMITS_REMEMBERED_MAX } from "../../limits.ts";
 import type { Json } from "../../message/json.ts";
-import { valueOf } from "./document-reads.ts";
+import { documentValue } from "./document-reads.ts";
 import type { Link, Row } from "./link.ts";
 
 /** Commits of a space after which its change log is shortened. */
@@ -24,7 +24,7 @@ export async function foldDocument(
     [space, scope, id],
   );
   if (row === undefined || Number(row["patches"]) === 0) return;
-  const value = valueOf(row as Row);
+  const value = documentValue(row as Row);
   const text = JSON.stringify(value as Json);
   await link.query(
     `UPDATE ${m}.document SET value = $4, base_sequence = sequence, base_bytes = $5, bytes = $5, patches = 0

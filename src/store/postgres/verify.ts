@@ -2,7 +2,7 @@
 import { thrownText } from "../../message/error-data.ts";
 import type { VerifyReport } from "../journal.ts";
 import { GENESIS, RowHasher, type SignedColumns, UNKNOWN_HASH } from "../sqlite/journal-hash.ts";
-import { valueOf } from "./document-reads.ts";
+import { documentValue } from "./document-reads.ts";
 import type { Link, Row } from "./link.ts";
 
 const PROBLEMS_MAX = 100;
@@ -85,7 +85,7 @@ class Scrub {
     for await (const row of this.#walk("document", "space, scope, id", columns)) {
       this.#documents++;
       try {
-        valueOf(row);
+        documentValue(row);
       } catch (error) {
         this.#note(`Document ${row["space"]}/${row["scope"]}/${row["id"]} cannot be read: ${thrownText(error)}.`);
       }

@@ -75,6 +75,11 @@ export class Watch {
     this.#wake();
   }
 
+  /** Everything may have changed while the database was away. */
+  connectionChanged(): void {
+    for (const watcher of this.#watchers) watcher.noteConnection();
+  }
+
   async close(): Promise<void> {
     this.#isClosed = true;
     this.#timer?.cancel();
@@ -189,6 +194,7 @@ class ListenerCalls {
   readonly #listener: (change: StoreChange) => void;
   #spaces: Set<string> | "unknown" = new Set();
   #journal = false;
+  #connection = false;
   #state: "idle" | "scheduled" | "stopped" = "idle";
 
   constructor(host: Host, listener: (change: StoreChange) => void) {
@@ -209,6 +215,11 @@ class ListenerCalls {
     this.#schedule();
   }
 
+  noteConnection(): void {
+    this.#connection = true;
+    this.noteAll();
+  }
+
   stop(): void {
     this.#state = "stopped";
   }
@@ -222,7 +233,10 @@ class ListenerCalls {
 
   readonly #call = (): void => {
     if (this.#state === "stopped") return;
-    const change = { spaces: this.#spaces === "unknown" ? undefined : [...this.#spaces], journal: this.#journal };
+    const spaces = this.#spaces === "unknown" ? undefined : [...this.#spaces];
+    const connection = this.#connection ? ({ connection: true } as const) : {};
+    const change: StoreChange = { spaces, journal: this.#journal, ...connection };
+    this.#connection = false;
     this.#spaces = new Set();
     this.#journal = false;
     this.#state = "idle";

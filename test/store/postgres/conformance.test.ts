@@ -24,11 +24,17 @@ const open: OpenStore = async ({ changesKept, payloadBytesMax } = {}) => {
       ...(payloadBytesMax === undefined ? {} : { payloadBytesMax }),
     },
   });
-  return storeUnderTest(host, {
+  const under = await storeUnderTest(host, {
     open: async () => renumbered(await openPostgresStore(options()), numbers),
     remove: () => schemas.giveBack(schema),
   });
+  return Object.assign(under, { idsAreChosen: true });
 };
 
 if (NO_POSTGRES === undefined) describeStore("Postgres store", open, { modelRuns: 20 });
-else describe("Postgres store", () => test.skip(NO_POSTGRES, () => {}));
+else {
+  const reason = NO_POSTGRES;
+  describe("Postgres store", () => {
+    test.skip(reason, () => {});
+  });
+}

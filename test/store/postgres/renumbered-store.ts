@@ -1,31 +1,30 @@
 /**
- * A store whose journal ids are counted from 1 in the order in which they are first answered. The cases of the
- * conformance suite name ids; those of a store with lanes have gaps. Stores on the same data share a `Numbers`.
+ * A store whose journal ids in lane 0 are counted from 1. The cases of the conformance suite name ids; those of a store
+ * with lanes have gaps.
  */
+import { JOURNAL_LANES_MAX } from "../../../src/limits.ts";
 import type { CommitOutcome } from "../../../src/store/commit.ts";
 import type { JournalRow, Settlement } from "../../../src/store/journal.ts";
+import type { JournalPosition } from "../../../src/store/journal-position.ts";
 import type { CommitListener, Store } from "../../../src/store/store.ts";
 
-/** No writer of a test has this lane, so no row has such an id. */
-const NO_LANE = 4_095;
+/** More rows than a test appends to one lane. */
+const LANE_ROWS = 1_000_000;
 
+/** Rows of lane 0 are numbered from 1, those of other lanes beyond all of them. */
 export class Numbers {
-  readonly #ofStore = new Map<number, number>();
-  readonly #ids: number[] = [0];
-
   /** The number of a store's id. */
   out(id: number): number {
-    if (id === 0) return 0;
-    const known = this.#ofStore.get(id);
-    if (known !== undefined) return known;
-    this.#ofStore.set(id, this.#ids.length);
-    this.#ids.push(id);
-    return this.#ids.length - 1;
+    return Math.floor(id / JOURNAL_LANES_MAX) + (id % JOURNAL_LANES_MAX) * LANE_ROWS;
   }
 
   /** The store's id of a number. */
   in(number: number): number {
-    return this.#ids[number] ?? number * 4_096 + NO_LANE;
+    return (number % LANE_ROWS) * JOURNAL_LANES_MAX + Math.floor(number / LANE_ROWS);
+  }
+
+  position({ history, lanes }: JournalPosition): JournalPosition {
+    return { history, lanes: new Map([...lanes].map(([lane, id]) => [lane, this.out(id)])) };
   }
 
   row(row: JournalRow): JournalRow {
@@ -79,8 +78,21 @@ export function renumbered(store: Store, numbers: Numbers): Store {
       };
       return (await store.query(own)).map((row) => numbers.row(row));
     },
-    async lastId() {
-      return numbers.out(await store.lastId());
+    async follow(after, limit, topic) {
+      const page = await store.follow(
+        { ...after, lanes: new Map([...after.lanes].map(([lane, id]) => [lane, numbers.in(id)])) },
+        limit,
+        topic,
+      );
+      return {
+        ...page,
+        rows: page.rows.map((row) => numbers.row(row)),
+        end: numbers.position(page.end),
+        gone: page.gone.map((one) => ({ ...one, through: numbers.out(one.through) })),
+      };
+    },
+    async journalEnd() {
+      return numbers.position(await store.journalEnd());
     },
   };
   return new Proxy(store, {
