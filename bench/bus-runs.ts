@@ -1,6 +1,7 @@
 /** What a user of the bus does, measured: publishing, and publishing until it is handled and done. */
 import { EventBus, type Json, type Publication, type Store, systemHost } from "millrace/bus";
-import { type JournalEntry, Replica, SHARED_SCOPE } from "millrace/store";
+import { Space } from "millrace/signals";
+import type { JournalEntry } from "millrace/store";
 import type { Sample } from "./harness/benchmark.ts";
 import { elapsedMs, percentile } from "./harness/timing.ts";
 import { makeEntries, pieces, TOPIC } from "./store/events.ts";
@@ -32,11 +33,12 @@ async function running(store: Store, handling: Handling): Promise<Running> {
   };
   if (handling === "plain") bus.subscribe(TOPIC, count, { subscriberId: "bench" });
   if (handling === "transactional") {
-    const space = await Replica.open({ store, host, space: "orders" });
+    const space = await Space.open({ store, host, name: "orders" });
+    const books = Array.from({ length: BOOKS }, (_, n) => space.cell<{ last: number }>(`book-${n}`));
     bus.subscribe(
       TOPIC,
       (event, tx) => {
-        tx.write({ scope: SHARED_SCOPE, id: `book-${event.id % BOOKS}` }, [], { last: event.id });
+        tx.set(books[event.id % BOOKS]!, { last: event.id });
         count();
       },
       { subscriberId: "bench", space },

@@ -1,6 +1,6 @@
 /**
- * `millrace`: the everyday API. An app, its definitions, and how to run and call it. It runs on any JavaScript engine; `open` loads the
- * kernel, which needs Node, when it is called. The parts below it have entry points of their own.
+ * `millrace`: the everyday API. An app, its definitions, and how to run and call it. It runs on any JavaScript engine;
+ * `open` loads the kernel, which needs Node, when it is called. The parts below it have entry points of their own.
  */
 /// <reference lib="esnext.disposable" preserve="true" />
 export { type App, app, type Definition } from "./app/app.ts";

@@ -85,7 +85,10 @@ export const CIRCLE_WAIT_MS = 30_000;
 export const HANDLER_TIMEOUT_MS = 300_000;
 /** A younger handler is never stuck, even with a shorter timeout: slow calls of other services take this long. */
 export const STUCK_MS_MIN = 30_000;
-/** Handlers of one actor that timed out and still run, from which on the actor is at fault: each holds its memory until it ends. */
+/**
+ * Handlers of one actor that timed out and still run, from which on the actor is at fault: each holds its memory until
+ * it ends.
+ */
 export const LEFT_BEHIND_FAULT = 10;
 /** Handlers that timed out and still run, which the work board lists: the last ones, about 100 bytes each. */
 export const LEFT_BEHIND_LISTED_MAX = 1_000;

@@ -1,4 +1,7 @@
-/** `millrace/node`: all parts that need Node: the kernel with its socket, stdio, workers and settings, and the SQLite store. */
+/**
+ * `millrace/node`: all parts that need Node: the kernel with its socket, stdio, workers and settings, and the SQLite
+ * store.
+ */
 /// <reference lib="esnext.disposable" preserve="true" />
 export { nodeWorkerActor, serveThread } from "./adapters/node-worker.ts";
 export { SocketError } from "./adapters/socket-error.ts";

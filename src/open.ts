@@ -1,4 +1,7 @@
-/** `open`: runs apps on a kernel. The kernel needs Node; it is loaded when `open` is called, so that `millrace` runs anywhere. */
+/**
+ * `open`: runs apps on a kernel. The kernel needs Node; it is loaded when `open` is called, so that `millrace` runs
+ * anywhere.
+ */
 import type { App } from "./app/app.ts";
 import type { AnyApp } from "./app/caller.ts";
 import type { AppKernel } from "./kernel/app-kernel.ts";

@@ -1,6 +1,6 @@
 /**
- * `millrace/signals`: cells, collections, computed values, effects, streams and transactions, without a kernel: no bus, no journal, no loop.
- * For browsers, and for programs that need signals alone. `documentStore()` is the store for it.
+ * `millrace/signals`: cells, collections, computed values, effects, streams and transactions, without a kernel: no bus,
+ * no journal, no loop. For browsers, and for programs that need signals alone. `documentStore()` is the store for it.
  */
 /// <reference lib="esnext.disposable" preserve="true" />
 export { Cell, type CellOptions, type ListCell, type PullOptions, type Seen, type SinkOptions } from "./cells/cell.ts";

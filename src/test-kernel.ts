@@ -1,8 +1,13 @@
-/** `testKernel`: a whole kernel on simulated time, for tests. It needs Node, and is loaded on use, so that `millrace/testing` runs anywhere. */
+/**
+ * `testKernel`: a whole kernel on simulated time, for tests. It needs Node, and is loaded on use, so that
+ * `millrace/testing` runs anywhere.
+ */
 import type { AnyApp } from "./app/caller.ts";
 import type { Tested, TestedCapabilities, TestKernel, TestKernelOf, TestKernelOptions } from "./kernel/test-kernel.ts";
 
-/** Opens a kernel on simulated time for an app, several apps, or capabilities: `await using t = await testKernel(shop)`. */
+/**
+ * Opens a kernel on simulated time for an app, several apps, or capabilities: `await using t = await testKernel(shop)`.
+ */
 export function testKernel<A extends AnyApp>(
   apps: A | readonly A[],
   options?: TestKernelOptions,

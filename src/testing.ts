@@ -1,4 +1,7 @@
-/** `millrace/testing`: a whole kernel on simulated time, a space on it, and the host below them, whose choices follow from a seed. */
+/**
+ * `millrace/testing`: a whole kernel on simulated time, a space on it, and the host below them, whose choices follow
+ * from a seed.
+ */
 /// <reference lib="esnext.disposable" preserve="true" />
 export type { RanExpectation } from "./cells/ran-expectation.ts";
 export { type TestedNode, TestSpace, type TestSpaceOptions, testSpace } from "./cells/test-space.ts";

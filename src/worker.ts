@@ -1,4 +1,7 @@
-/** `millrace/worker`: the side of a Web Worker that handles messages for a kernel. A thread of Node uses `serveThread` of `millrace/node`. */
+/**
+ * `millrace/worker`: the side of a Web Worker that handles messages for a kernel. A thread of Node uses `serveThread`
+ * of `millrace/node`.
+ */
 /// <reference lib="esnext.disposable" preserve="true" />
 export type { HandlerContext as CapabilityContext } from "./loop/mailbox-actor.ts";
 export { type DataSchema, dataSchema } from "./loop/message-schema.ts";

@@ -20,7 +20,7 @@ const ARROWS: Readonly<Record<string, readonly string[]>> = {
   bus: ["store", "work"],
   loop: ["bus", "cells", "store", "work"],
   app: ["bus", "cells", "loop", "store", "work"],
-  extensions: ["bus", "cells", "loop", "work"],
+  extensions: ["app", "bus", "cells", "loop", "work"],
   adapters: ["loop"],
   kernel: ["store", "work", "scheduler", "cells", "bus", "loop", "app", "extensions", "adapters"],
   // For its types alone.

@@ -1,31 +1,42 @@
-/** What the back office's messages must look like: named fields, each a text or a number. Any Standard Schema would do as well. */
-import { type DataSchema, dataSchema } from "millrace/loop";
+/** The schemas of the back office: named fields, each a text or a number. Any Standard Schema library does the same and more. */
+import type { Schema } from "millrace";
 
 type Field = "text" | "text?" | "number" | "number?";
 type Fields = Readonly<Record<string, Field>>;
 type ValueOf<F extends Field> = F extends "text" | "text?" ? string : number;
 
-/** The data that fields describe; those with a question mark may be left out. */
+/** The data that fields describe; fields with a question mark are optional. */
 export type Shaped<F extends Fields> = {
   readonly [K in keyof F as F[K] extends `${string}?` ? never : K]: ValueOf<F[K]>;
 } & { readonly [K in keyof F as F[K] extends `${string}?` ? K : never]?: ValueOf<F[K]> };
 
-export function shape<const F extends Fields>(fields: F): DataSchema<Shaped<F>> {
+export function shape<const F extends Fields>(fields: F): Schema<Shaped<F>> {
   const required = Object.keys(fields).filter((name) => !fields[name]?.endsWith("?"));
   const properties = Object.fromEntries(
     Object.entries(fields).map(([name, field]) => [name, { type: field.startsWith("text") ? "string" : "number" }]),
   );
-  return dataSchema((data) => problemWith(fields, data), { type: "object", properties, required });
+  return {
+    "~standard": {
+      version: 1,
+      vendor: "back-office",
+      validate: (value) => {
+        const issues = issuesOf(fields, value);
+        return issues.length > 0 ? { issues } : { value };
+      },
+      // Clients and tools see it in `Syscall.Describe`.
+      jsonSchema: { input: () => ({ type: "object", properties, required }) },
+    },
+  };
 }
 
-function problemWith(fields: Fields, data: unknown): string | undefined {
-  if (typeof data !== "object" || data === null) return `must be an object with ${Object.keys(fields).join(", ")}`;
+function issuesOf(fields: Fields, data: unknown): { message: string; path: string[] }[] {
+  if (typeof data !== "object" || data === null)
+    return [{ message: `must be an object with ${Object.keys(fields).join(", ")}`, path: [] }];
   const given = new Map(Object.entries(data));
-  for (const [name, field] of Object.entries(fields)) {
+  return Object.entries(fields).flatMap(([name, field]) => {
     const value = given.get(name);
-    if (value === undefined && field.endsWith("?")) continue;
+    if (value === undefined && field.endsWith("?")) return [];
     const wanted = field.startsWith("text") ? "string" : "number";
-    if (typeof value !== wanted) return `${name}: must be a ${wanted}`;
-  }
-  return undefined;
+    return typeof value === wanted ? [] : [{ message: `must be a ${wanted}`, path: [name] }];
+  });
 }

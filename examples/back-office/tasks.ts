@@ -1,76 +1,58 @@
 /** Tasks in a collection. Its totals are kept with each write, so a command costs the same among 10 tasks and 100,000. */
-import { Failure } from "millrace";
-import { transactional } from "millrace/loop";
-import { index, type Space } from "millrace/signals";
-import { type Shaped, shape } from "./shape.ts";
-
-const TASK = { taskId: "text?", title: "text", hours: "number?" } as const;
-const WHICH = { taskId: "text" } as const;
+import { type AppParts, command, index } from "millrace";
+import { shape } from "./shape.ts";
 
 const OPEN = { index: "by_done", key: [false] };
 const DONE = { index: "by_done", key: [true] };
 
-export interface Totals {
-  readonly open: number;
-  readonly done: number;
-  readonly hoursLeft: number;
-}
-
 interface Task {
-  readonly title: string;
-  readonly hours: number;
-  readonly done: boolean;
+  title: string;
+  hours: number;
+  done: boolean;
 }
 
-export function tasks(space: Space) {
-  const all = space.collection<Task>("tasks", {
+export function tasksOf({ collection, computed, event }: AppParts) {
+  const tasks = collection<Task>("tasks", {
     indexes: [index("by_done", (task) => [task.done], { totals: 1 })],
     sums: { hours: (task) => task.hours },
   });
-  const totals = space.computed(
-    "tasks/totals",
-    (): Totals => ({
-      open: all.count(OPEN),
-      done: all.count(DONE),
-      hoursLeft: all.sum("hours", OPEN),
-    }),
-  );
-  const capability = transactional({
-    space,
-    description: "what is to be done",
-    emits: { "Task.Added": shape({ taskId: "text", title: "text" }), "Task.Done": shape(WHICH) },
+  const totals = computed("totals", () => ({
+    open: tasks.count(OPEN),
+    done: tasks.count(DONE),
+    hoursLeft: tasks.sum("hours", OPEN),
+  }));
+  const added = event("Task.Added", shape({ taskId: "text", title: "text" }));
+  const finished = event("Task.Done", shape({ taskId: "text" }));
+  return {
+    totals,
     commands: {
-      "Tasks.Add": {
-        input: shape(TASK),
-        handle: ({ taskId, title, hours = 1 }: Shaped<typeof TASK>, tx, message) => {
-          const id = taskId ?? message.metadata.id;
-          // A client that names the task's id may ask twice.
-          if (tx.get(all.at(id)) !== undefined) return { taskId: id, added: false };
-          tx.set(all.at(id), { title, hours, done: false });
-          tx.emit("Task.Added", { taskId: id, title });
+      // A client that names the task's id may ask twice.
+      "Tasks.Add": command(
+        shape({ taskId: "text?", title: "text", hours: "number?" }),
+        ({ taskId, title, hours = 1 }, tx) => {
+          const id = taskId ?? tx.newId();
+          if (tx.get(tasks.at(id)) !== undefined) return { taskId: id, added: false };
+          tx.set(tasks.at(id), { title, hours, done: false });
+          tx.emit(added, { taskId: id, title });
           return { taskId: id, added: true };
         },
-      },
-      "Tasks.Done": {
-        input: shape(WHICH),
-        handle: ({ taskId }: Shaped<typeof WHICH>, tx) => {
-          const task = tx.get(all.at(taskId));
-          if (task === undefined) throw new Failure(404, `there is no task ${taskId}; ask Tasks.List`);
-          if (task.done) return { done: true };
-          tx.set(all.at(taskId), { ...task, done: true });
-          tx.emit("Task.Done", { taskId });
-          return { done: true };
-        },
-      },
+        { description: "adds a task, once for each taskId" },
+      ),
+      "Tasks.Done": command(shape({ taskId: "text" }), ({ taskId }, tx) => {
+        const task = tx.get(tasks.at(taskId));
+        if (task === undefined)
+          return tx.refuse("NO_TASK", { code: 404, message: `there is no task ${taskId}; ask Tasks.List` });
+        if (!task.done) {
+          tx.set(tasks.at(taskId), { ...task, done: true });
+          tx.emit(finished, { taskId });
+        }
+        return { done: true };
+      }),
     },
     queries: {
-      "Tasks.List": {
-        handle: async () => ({
-          tasks: (await all.pull(() => all.all())).map(({ id, value }) => ({ taskId: id, ...value })),
-        }),
-      },
-      "Tasks.Totals": { handle: async () => ({ ...(await totals.pull()) }) },
+      "Tasks.List": () => ({ tasks: tasks.all().map(({ id, value }) => ({ taskId: id, ...value })) }),
+      "Tasks.Totals": () => totals.get(),
     },
-  });
-  return { totals, capability };
+    events: { added, finished },
+  };
 }

@@ -9,6 +9,7 @@ import type { Host } from "../host/host.ts";
 import { BootError } from "../loop/routing-table.ts";
 import { unknownOption } from "../message/near-word.ts";
 import { show } from "../message/problem.ts";
+import { requireAppName } from "./app-name.ts";
 import { appProblems } from "./app-problems.ts";
 import { BuiltApp } from "./built-app.ts";
 import type { AnyEvent } from "./event-definition.ts";
@@ -82,31 +83,10 @@ export function isApp(value: unknown): value is App {
 
 /** Defines an app: `app("shop", ({ cell, computed, event }) => ({ commands, queries, on, schedules, events }))`. */
 export function app<D extends Definition>(name: string, define: (parts: AppParts) => D): App<D> {
-  if (typeof name !== "string" || !NAME.test(name) || RESERVED.has(name))
-    throw new TypeError(
-      `app: a name is a word like shop or order-desk, and none of the kernel's own; got ${show(name)}`,
-    );
+  requireAppName("app", name);
   if (typeof define !== "function")
     throw new TypeError(
       `app("${name}", …): takes a function of the parts, like ({ cell }) => ({ … }); got ${show(define)}`,
     );
   return new App(name, define);
 }
-
-const NAME = /^[a-z][a-z0-9]*(?:-[a-z0-9]+)*$/;
-/** Capabilities and spaces of the kernel itself. */
-const RESERVED: ReadonlySet<string> = new Set([
-  ...[
-    "health",
-    "syscall",
-    "shutdown",
-    "inspector",
-    "operator",
-    "eraser",
-    "journal",
-    "memory",
-    "timer",
-    "timers",
-    "kernel",
-  ],
-]);

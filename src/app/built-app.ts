@@ -3,7 +3,7 @@
  * of the bus for each handler of events, a command for each schedule. SPEC: A1, A8-A22.
  */
 import type { EventBus } from "../bus/event-bus.ts";
-import type { WorkHandler } from "../bus/handler.ts";
+import type { Handler, TransactionalHandler } from "../bus/handler.ts";
 import type { SubscribeOptions } from "../bus/subscription.ts";
 import type { Host } from "../host/host.ts";
 import { HANDLER_TIMEOUT_MS } from "../limits.ts";
@@ -37,6 +37,14 @@ export interface Wiring {
   readonly bus: EventBus;
   topicOf(type: string): string;
   readonly request: Request;
+  /** Called with each asynchronous handler. */
+  readonly during?: <T>(work: () => Promise<T>) => Promise<T>;
+}
+
+/** A handler of events: its consumer is `(topic, subscriberId)`. */
+export interface AppSubscription {
+  readonly event: string;
+  readonly subscriberId: string;
 }
 
 type TxHandler = AnyRequestHandler<Tx>["handle"];
@@ -75,6 +83,22 @@ export class BuiltApp {
   /** The types of its own commands, by their functions and definitions. */
   get commands(): Readonly<Record<string, unknown>> {
     return this.#parts.definition.commands ?? {};
+  }
+
+  /** Names of the events that it declares. */
+  get events(): readonly string[] {
+    return this.#parts.state.events.map(({ name }) => name);
+  }
+
+  get subscriptions(): readonly AppSubscription[] {
+    const all = Object.entries(this.#parts.definition.on ?? {});
+    return all.map(([key, { event }]) => ({ event: event.name, subscriberId: this.#subscriberOf(key) }));
+  }
+
+  /** Whether its capability handles messages. */
+  get hasRequests(): boolean {
+    const { commands = {}, queries = {} } = this.#parts.definition;
+    return [commands, queries, this.schedules].some((all) => Object.keys(all).length > 0) || this.#steps.size > 0;
   }
 
   /** Loads the app's cells: from then on, plain reads find them. */
@@ -184,7 +208,7 @@ export class BuiltApp {
     return `${this.name}.${key}`;
   }
 
-  #subscribe(key: string, { event, does, options }: OnDefinition, { bus, topicOf, request }: Wiring): void {
+  #subscribe(key: string, { event, does, options }: OnDefinition, { bus, topicOf, request, during }: Wiring): void {
     const topic = topicOf(event.name);
     const { retry, timeout, concurrency } = options;
     const timeoutMs = durationMs(timeout ?? HANDLER_TIMEOUT_MS, "timeout");
@@ -197,14 +221,19 @@ export class BuiltApp {
     if (runs !== undefined) {
       // The commands after `run` have time limits of their own.
       const withCommands = { ...given, timeoutMs: timeoutMs + 2 * HANDLER_TIMEOUT_MS };
-      return bus.subscribe(topic, (delivered, context) => runs.handle(delivered, context, request), withCommands);
+      const run: Handler = (delivered, context) => tracked(during, runs.handle(delivered, context, request));
+      return bus.subscribe(topic, run, withCommands);
     }
     const handler = does as OnFunction;
     const scope = { topicOf, nameOf: this.#nameOf };
-    const handle: WorkHandler = (delivered, tx) =>
-      handler(event.read(delivered.payload) as never, new HandlerTx(tx, scope));
+    const handle: TransactionalHandler = (delivered, tx) =>
+      tracked(during, handler(event.read(delivered.payload) as never, new HandlerTx(tx, scope)));
     bus.subscribe(topic, handle, { ...given, timeoutMs, space: this.#parts.space });
   }
+}
+
+function tracked(during: Wiring["during"], result: unknown): unknown {
+  return during !== undefined && isThenable(result) ? during(async () => result) : result;
 }
 
 /** A handler of the capability that gives the app's function its own transaction. */

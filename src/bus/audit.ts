@@ -8,6 +8,7 @@ import type { JsonObject } from "../message/json.ts";
 import { event } from "../message/lineage.ts";
 import type { JournalRow } from "../store/journal.ts";
 import type { Store } from "../store/store.ts";
+import type { RemovedConsumer } from "./consumer-removal.ts";
 import { type JournalReader, journalPages } from "./journal-pages.ts";
 
 /** An event and what it caused. */
@@ -49,6 +50,8 @@ export type OperatorAction = { readonly by: string | undefined } & (
     }
   | { readonly action: "cancel"; readonly timerId: string }
   | { readonly action: "restart"; readonly extension: string }
+  | { readonly action: "heal"; readonly capability: string }
+  | { readonly action: "remove-consumer"; readonly consumer: string; readonly topics: readonly string[] }
   /** Without the subject: its name may be personal data too. */
   | { readonly action: "erase"; readonly documents: number; readonly rows: number; readonly receipts: number }
 );
@@ -63,6 +66,16 @@ export async function recordAction(
 ): Promise<void> {
   const message = event(host, "Sys.Audited", { by, ...action } as never as JsonObject);
   await store.append([{ message, topic: message.type, source: "operator", as: { status: "done" } }]);
+}
+
+/** The action of removing consumers; undefined if none was removed. */
+export function consumersRemoved(
+  by: string | undefined,
+  consumer: string,
+  removed: readonly RemovedConsumer[],
+): OperatorAction | undefined {
+  const topics = removed.filter(({ result }) => result === "removed").map(({ pattern }) => pattern);
+  return topics.length === 0 ? undefined : { action: "remove-consumer", by, consumer, topics };
 }
 
 export async function trace(reader: JournalReader, correlation: string): Promise<Trace> {

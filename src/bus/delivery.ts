@@ -1,8 +1,8 @@
 /**
  * Takes an event through its handlers, one after the other, and settles it. SPEC: J43, J50-J59.
  *
- *     advance ──> for each step: skip what is settled, pass the gates, call the handler, note its result ──> settle
- *                       └──its subscriber is gone──> give back, to be matched with those who are there
+ *     advance ──> for each step: skip it if it is settled, pass the gates, call the handler, note its result ──> settle
+ *                       └──its subscriber is gone──> give back, to be matched with the present subscribers
  *
  * A handler that throws does not stop the next. Whatever has to be waited for (a handler's promise, a commit, a gate) ends the
  * call of `advance`; the run comes back by itself. Plain handlers that return no promise cost no promise here either.
@@ -28,7 +28,7 @@ import type { Slots } from "./slots.ts";
 import type { Step } from "./subscriptions.ts";
 import type { ShareEnd, ShareListener, TransactionalShare } from "./transactional-share.ts";
 
-/** What one step came to: a result, or nothing to go on with now. The run is over, or comes back by itself. */
+/** The end of one step: a result, or `left`: the run is over, or comes back by itself. */
 type StepEnd = StepResult | { readonly kind: "left" };
 
 const LEFT: StepEnd = { kind: "left" };
@@ -68,7 +68,7 @@ export class Delivery implements ShareListener {
         run.note({ kind: "postponed", atMs: dueAtMs });
         continue;
       }
-      // Its subscriber is gone: whoever is subscribed now gets the event, perhaps he himself with another handler.
+      // Its subscriber is gone: the present subscribers get the event.
       if (!step.subscription.active) return this.#parts.settles.add(run, releaseOf(run));
       if (!this.#isLetIn(run, step)) return;
       if (run.mustTellBeginning) return this.#parts.settles.add(run, beginningOf(run));
@@ -105,7 +105,7 @@ export class Delivery implements ShareListener {
     return false;
   }
 
-  /** Too many wait here for events that somebody else holds. */
+  /** Too many wait here for events that other processes hold. */
   #postpone(run: EventRun): void {
     const { host, settles } = this.#parts;
     settles.add(run, postponementOf(run, host.now() + PARKED_RETRY_MS, "waits for an earlier event of its serial key"));
@@ -185,7 +185,7 @@ export class Delivery implements ShareListener {
     this.#goOn(run, this.#resultOf(run, step, end));
   }
 
-  /** It passes the gates anew: nobody is inside between two runs, and what was requeued meanwhile goes before it. */
+  /** It passes the gates anew: it holds no slot between two runs, and events that were requeued meanwhile go before it. */
   shareAgain(run: EventRun): void {
     this.#parts.serial.handled(run);
     this.#parts.held.resume(run);

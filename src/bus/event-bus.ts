@@ -8,7 +8,7 @@
  *     await bus.start();
  *     await bus.publish("email.received", "mail", { from: "ada@example.org" });
  *
- * Order at startup: open, recover, wire all subscriptions, then start. An event that nobody subscribes to is done, and that is
+ * Order at startup: open, recover, wire all subscriptions, then start. An event without a subscriber is done, and that is
  * known only once the wiring is complete.
  */
 import { guarded } from "../host/hook.ts";
@@ -41,7 +41,7 @@ import { type RemovedConsumer, removeConsumers } from "./consumer-removal.ts";
 import { Consumers } from "./consumers.ts";
 import { Delivery } from "./delivery.ts";
 import { Dispatcher } from "./dispatcher.ts";
-import type { Handler, TransactionalHandler, WorkHandler } from "./handler.ts";
+import type { Handler, TransactionalHandler } from "./handler.ts";
 import type { HandlingRing } from "./handling-ring.ts";
 import { HeldEvents } from "./held-events.ts";
 import { JournalFeed } from "./journal-feed.ts";
@@ -58,7 +58,6 @@ import { Slots } from "./slots.ts";
 import {
   type Call,
   checkedConsumer,
-  type FailedCall,
   type RelayOptions,
   requireSubscribeOptions,
   type SubscribeOptions,
@@ -67,7 +66,6 @@ import {
   type SubscriptionView,
   type TransactionalOptions,
   type WorkCall,
-  type WorkOptions,
 } from "./subscription.ts";
 import { Subscriptions } from "./subscriptions.ts";
 import { type TailedRow, type TailOptions, tail } from "./tail.ts";
@@ -92,7 +90,7 @@ export interface EventBusOptions {
   readonly handlings?: HandlingRing;
   /** Lists the handlers that run. */
   readonly board?: WorkBoard;
-  /** Told what goes wrong, for logs and metrics. */
+  /** Told of errors and losses, for logs and metrics. */
   readonly observe?: BusObserver;
   /** Which messages of the journal it deals in: events unless given. The commands that a loop has kept are another bus's. */
   readonly kind?: "event" | "command";
@@ -207,7 +205,7 @@ export class EventBus<TopicMap extends object = AnyTopics> implements AsyncDispo
   }
 
   /**
-   * Sends a commit of somebody else's that appends events, by `commit`. Those that there is room for are handled here as soon as it is
+   * Runs `commit`, which appends `entries`. Events that fit the local queue are claimed in it, and handled here as soon as it is
    * durable, without being read back.
    */
   commitWith(entries: JournalEntry[], commit: () => Promise<CommitOutcome>): Promise<CommitOutcome> {
@@ -216,13 +214,7 @@ export class EventBus<TopicMap extends object = AnyTopics> implements AsyncDispo
 
   // Subscribing ------------------------------------------------------------------------------------------------------
 
-  /** Registers a handler whose writes, events, receipt and delivery commit together: its effect happens once. */
-  subscribe<Topic extends TopicOf<TopicMap>>(
-    topic: Topic,
-    handler: WorkHandler<TopicMap[Topic]>,
-    options: WorkOptions,
-  ): void;
-  /** The same over documents of a replica, by their names. */
+  /** Registers a handler with a transaction: writes, events, receipt and delivery are one commit. Its effect happens once. */
   subscribe<Topic extends TopicOf<TopicMap>>(
     topic: Topic,
     handler: TransactionalHandler<TopicMap[Topic]>,
@@ -237,11 +229,6 @@ export class EventBus<TopicMap extends object = AnyTopics> implements AsyncDispo
   /** Registers a handler for all topics of a pattern, such as `email.*`. */
   subscribe(
     pattern: `${string}*${string}`,
-    handler: WorkHandler<TopicMap[TopicOf<TopicMap>]>,
-    options: WorkOptions,
-  ): void;
-  subscribe(
-    pattern: `${string}*${string}`,
     handler: TransactionalHandler<TopicMap[TopicOf<TopicMap>]>,
     options: TransactionalOptions,
   ): void;
@@ -252,8 +239,8 @@ export class EventBus<TopicMap extends object = AnyTopics> implements AsyncDispo
   ): void;
   subscribe(
     pattern: string,
-    handler: Handler<never> | TransactionalHandler<never> | WorkHandler<never>,
-    options: SubscribeOptions | TransactionalOptions | WorkOptions,
+    handler: Handler<never> | TransactionalHandler<never>,
+    options: SubscribeOptions | TransactionalOptions,
   ): void {
     this.#requireOpen();
     if (typeof handler !== "function") throw misuse(`a handler is a function of the event, got ${show(handler)}`);
@@ -279,8 +266,8 @@ export class EventBus<TopicMap extends object = AnyTopics> implements AsyncDispo
     const { space, clearance, failed, ...options } = relayed;
     const { subscriberId } = options;
     const attempts = space.attemptsOf(`the handler of ${subscriberId}`, clearance);
-    const work = { attempts, call: this.#watched(deliver, subscriberId) as WorkCall, failed };
-    const call: Call = { kind: "transactional", replica: space.replica(space.name), work };
+    const handle = this.#watched(deliver, subscriberId) as WorkCall;
+    const call: Call = { kind: "transactional", replica: space.replica(space.name), attempts, handle, failed };
     const limited = { ...options, timeoutMs: TIMER_DELAY_MS_MAX };
     this.#add(new Subscription(pattern, call, limited, { ...this.#defaults, board: undefined }));
   }
@@ -300,7 +287,7 @@ export class EventBus<TopicMap extends object = AnyTopics> implements AsyncDispo
     return new Outbox({ source, typeOf, space, requester: () => this.requester });
   }
 
-  /** The handler, whose calls are remembered where handlings are. */
+  /** The handler; its calls are remembered if handlings are. */
   #watched<AnyHandler extends (...given: never) => unknown>(handler: AnyHandler, subscriberId: string) {
     return this.#handlings === undefined ? handler : watchedHandler(handler, subscriberId, this.#handlings);
   }
@@ -329,14 +316,14 @@ export class EventBus<TopicMap extends object = AnyTopics> implements AsyncDispo
 
   // Life -------------------------------------------------------------------------------------------------------------
 
-  /** Starts dispatching. Subscribe first: an event that nobody wants is done. */
+  /** Starts dispatching. Subscribe first: an event without a subscriber is done. */
   start(): Promise<void> {
     if (this.#stopped) return Promise.reject(stoppedError());
     this.#started ??= this.#start();
     return this.#started;
   }
 
-  /** Waits for running handlers, then ends. What they have not finished by then is delivered again. A bus that was not started has nothing to end. */
+  /** Waits for running handlers, then ends. Events that they have not finished by then are delivered again. */
   stop({ graceMs = STOP_GRACE_MS }: StopOptions = {}): Promise<void> {
     if (!isGrace(graceMs))
       return Promise.reject(misuse(`graceMs is how long to wait, 0 to 100 years or Infinity, got ${show(graceMs)}`));
@@ -345,7 +332,7 @@ export class EventBus<TopicMap extends object = AnyTopics> implements AsyncDispo
     return this.#stopped;
   }
 
-  /** Puts events of processes that are gone back to pending; resolves with how many. Never touches what a live process holds. */
+  /** Puts events of processes that are gone back to pending; resolves with how many. Never touches events of a live process. */
   async recover(): Promise<number> {
     const recovered = await this.#store.recover();
     if (recovered > 0) this.#dispatcher.backlog();
@@ -357,7 +344,7 @@ export class EventBus<TopicMap extends object = AnyTopics> implements AsyncDispo
     return this.#held.size > 0;
   }
 
-  /** Resolves when nothing is in hand or could be taken now. Does not wait for retries, or for what other processes hold. */
+  /** Resolves when this process handles no event and could claim none. Does not wait for retries, or for other processes. */
   idle(): Promise<void> {
     return this.#dispatcher.idle();
   }
@@ -377,7 +364,7 @@ export class EventBus<TopicMap extends object = AnyTopics> implements AsyncDispo
 
   // Looking ----------------------------------------------------------------------------------------------------------
 
-  /** Who is subscribed to what now, in the order of subscribing, and how busy each of them is. */
+  /** The present subscriptions in their order, with their running and waiting events. */
   subscriptions(): readonly SubscriptionView[] {
     return this.#subscriptions.views;
   }
@@ -387,7 +374,7 @@ export class EventBus<TopicMap extends object = AnyTopics> implements AsyncDispo
     return this.#store.query(query);
   }
 
-  /** The journal from a position on, and if asked for what comes after. */
+  /** The journal from a position on; if asked, it follows new events. */
   tail(options: TailOptions = {}): AsyncGenerator<TailedRow, void, undefined> {
     return tail({ host: this.#host, store: this.#store, signal: this.#signal }, options);
   }
@@ -397,7 +384,7 @@ export class EventBus<TopicMap extends object = AnyTopics> implements AsyncDispo
     return new JournalFeed({ host: this.#host, store: this.#store, signal: this.#signal });
   }
 
-  /** Everything that carries a correlation, as the tree of what caused what. */
+  /** All messages of a correlation, as a tree of causes. */
   trace(correlation: string): Promise<Trace> {
     return trace({ host: this.#host, store: this.#store }, correlation);
   }
@@ -454,7 +441,7 @@ export class EventBus<TopicMap extends object = AnyTopics> implements AsyncDispo
     return (await this.#store.conclude([row.id], conclusion)).length > 0 ? "withdrawn" : "underway";
   }
 
-  /** Removes what the retention policy lets go, now. */
+  /** Removes the events that the retention policy does not keep, now. */
   sweep(): Promise<number> {
     return this.#retention.sweep();
   }
@@ -477,7 +464,7 @@ export class EventBus<TopicMap extends object = AnyTopics> implements AsyncDispo
   }
 
   async #stop(started: Promise<void>, graceMs: number): Promise<void> {
-    // A start that fails is told to whoever started, and leaves nothing to end.
+    // A failed start rejects for its caller, and no part runs.
     const isRunning = await started.then(
       () => true,
       () => false,
@@ -495,35 +482,28 @@ export class EventBus<TopicMap extends object = AnyTopics> implements AsyncDispo
   }
 }
 
-/** How a handler is called: in a transaction on a space, on a replica, or in none. */
+/** A handler with a space gets a transaction of it. */
 function callOf(
-  handler: Handler<never> | TransactionalHandler<never> | WorkHandler<never>,
-  options: SubscribeOptions | TransactionalOptions | WorkOptions,
+  handler: Handler<never> | TransactionalHandler<never>,
+  options: SubscribeOptions | TransactionalOptions,
   outboxOf: (space: WorkSpace) => Outbox,
 ): Call {
   if (!("space" in options) || options.space === undefined) return { kind: "plain", handler: handler as Handler };
-  const { space, subscriberId } = options;
-  const kind = "transactional";
-  if ("attemptsOf" in space && typeof space.attemptsOf === "function") {
-    const attempts = space.attemptsOf(`the handler of subscriber ${subscriberId}`);
-    const outbox = outboxOf(space);
-    const call = workCall(handler as WorkHandler, outbox);
-    const failed = failedCall((options as WorkOptions).onFailed, outbox);
-    return { kind, replica: space.replica(space.name), work: { attempts, call, failed } };
-  }
-  if ("transaction" in space && typeof space.transaction === "function")
-    return { kind, handler: handler as TransactionalHandler, replica: space };
-  throw misuse("space is an open space, or the replica of one");
-}
-
-function workCall(handler: WorkHandler, outbox: Outbox): WorkCall {
-  return (event, attempt) => attempt.enter(() => handler(event, new Tx(attempt, outbox, event.message)));
-}
-
-function failedCall(onFailed: WorkOptions["onFailed"], outbox: Outbox): FailedCall | undefined {
-  if (onFailed === undefined) return undefined;
-  return (failure, event, attempt) =>
-    attempt.enter(() => onFailed(failure, new Tx(attempt, outbox, event.message), event));
+  const { space, subscriberId, onFailed } = options;
+  if (typeof space !== "object" || space === null || typeof space.attemptsOf !== "function")
+    throw misuse("space is an open space: await Space.open({ store, name })");
+  const outbox = outboxOf(space);
+  const call = handler as TransactionalHandler;
+  return {
+    kind: "transactional",
+    replica: space.replica(space.name),
+    attempts: space.attemptsOf(`the handler of subscriber ${subscriberId}`),
+    handle: (event, attempt) => attempt.enter(() => call(event, new Tx(attempt, outbox, event.message))),
+    failed:
+      onFailed &&
+      ((failure, event, attempt) =>
+        attempt.enter(() => onFailed(failure, new Tx(attempt, outbox, event.message), event))),
+  };
 }
 
 function isIds(which: readonly number[] | RequeueQuery): which is readonly number[] {
@@ -535,7 +515,7 @@ function requirePositive(name: string, value: number): void {
   throw misuse(`${name} must be a whole number of at least 1, got ${show(value)}`);
 }
 
-/** One that a timer cannot be set for would fail later, with whatever it is set for. */
+/** A time beyond the reach of timers would fail later. */
 function requireTime(name: string, ms: number): void {
   requirePositive(name, ms);
   if (ms > TIMER_DELAY_MS_MAX) throw misuse(`${name} must be at most 100 years, got ${show(ms)}`);

@@ -53,7 +53,7 @@ export interface RunClaim {
   readonly lease: number;
   /** Which claim of the row this is: settling names it. */
   readonly attempt: number;
-  /** What earlier attempts left in the journal, where subscribers differ. */
+  /** Deliveries that earlier attempts left in the journal, where subscribers differ. */
   readonly deliveries: readonly Delivery[];
   /** When the process claimed it, by its clock: which retries are due. */
   readonly atMs?: number;
@@ -86,14 +86,14 @@ export class EventRun {
   waitingSinceMs = 0;
   /** The order it keeps, by step; undefined where no subscription wants one. */
   lanes: (SerialLane | undefined)[] | undefined;
-  /** What the handler that runs now was given; undefined while none runs. */
+  /** The context of the running handler; undefined while none runs. */
   handling: Cancellable | undefined;
   /** Set once the present step has failed for good and its `onFailed` is called. */
   failing: StepFailure | undefined;
   /** Its neighbours in the list of those that are held (`run-list.ts`). */
   before: EventRun | undefined;
   after: EventRun | undefined;
-  /** What the event is made of when somebody wants to see it. Both are undefined from the settle on. */
+  /** The event is made of them when it is first read. Both are undefined from the settle on. */
   #facts: EventFacts | undefined;
   #event: Event | undefined;
 
@@ -116,7 +116,7 @@ export class EventRun {
     return this.results.length;
   }
 
-  /** What the present step came to. */
+  /** Notes the result of the present step. */
   note(result: StepResult): void {
     this.failing = undefined;
     this.results = withOne(this.results, result);
@@ -165,7 +165,7 @@ export class EventRun {
     return earlier === undefined || this.#isPutBack ? 1 : earlier.attempts + 1;
   }
 
-  /** Whether nothing of this delivery is left to do: it succeeded or failed for good before, or its consumer was removed. */
+  /** Whether this delivery is over: it succeeded or failed for good before, or its consumer was removed. */
   isOver(of: { readonly subscriber: string }): boolean {
     const status = this.earlierOf(of)?.status;
     return (
@@ -184,14 +184,14 @@ export class EventRun {
     return this.steps.length === 0 && this.missing.length === 0 && this.claim.deliveries.length === 0;
   }
 
-  /** Takes what the consumer table says now. A consumer that was missing when the event came is still owed it, if it is declared. */
+  /** Takes the present state of the consumer table. A consumer that was missing when the event came is still owed it, if it is declared. */
   decideAnew({ missing, version }: Match, isDeclared: (key: string) => boolean): void {
     const isKept = ({ awaits }: Missing) => isDeclared(awaits) && !missing.some((one) => one.awaits === awaits);
     this.missing = [...missing, ...this.missing.filter(isKept)];
     this.version = version;
   }
 
-  /** Whether no step after the present one has anything to do. */
+  /** Whether all steps after the present one are over. */
   get isLastStep(): boolean {
     const { position, steps } = this;
     for (let next = position + 1; next < steps.length; next++) if (!this.isOver(steps[next]!)) return false;

@@ -1,18 +1,17 @@
 /**
- * An event as handlers see it (ADR 004 §3): frozen, with what they need and nothing of the journal's bookkeeping. SPEC: J48.
+ * An event as handlers see it (ADR 004 §3): frozen, without the bookkeeping of the journal. SPEC: J48.
  *
- * A payload belongs to nobody but the bus: what a publisher gave is copied, so that neither he nor a handler can change
- * what another handler sees.
+ * The bus copies the payload that a publisher gives, so that neither the publisher nor a handler can change it for another handler.
  */
 import type { Message } from "../message/envelope.ts";
 import type { Json } from "../message/json.ts";
 import { handOut } from "../store/admit.ts";
 
 export interface Event<Payload = Json> {
-  /** The journal id: increasing, the order of events, and what a handler that is not transactional can deduplicate by. */
+  /** The journal id: increasing, in the order of events. A plain handler can deduplicate by it. */
   readonly id: number;
   readonly topic: string;
-  /** Who published it. */
+  /** Its publisher. */
   readonly source: string;
   readonly payload: Payload;
   /** When it was made, by its publisher's clock. */
@@ -24,7 +23,7 @@ export interface Event<Payload = Json> {
   readonly message: Message<Payload>;
 }
 
-/** What is known of an event before somebody looks at it. */
+/** The parts from which an event is made at its first read. */
 export interface EventFacts {
   readonly id: number;
   readonly topic: string;

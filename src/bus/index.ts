@@ -28,13 +28,11 @@ export { type AnyTopics, EventBus, type EventBusOptions, type StopOptions } from
 export type {
   Handler,
   HandlerContext,
-  HandlerTransaction,
   TransactionalHandler,
-  WorkHandler,
 } from "./handler.ts";
 export type { BusObservation, BusObserver } from "./observation.ts";
 export type { Publication, PublishOptions } from "./publisher.ts";
 export type { RequeueOptions, RequeueQuery } from "./requeue.ts";
 export type { RetentionPolicy } from "./retention.ts";
-export type { SubscribeOptions, SubscriptionView, TransactionalOptions, WorkOptions } from "./subscription.ts";
+export type { SubscribeOptions, SubscriptionView, TransactionalOptions } from "./subscription.ts";
 export type { TailOptions } from "./tail.ts";

@@ -77,7 +77,7 @@ const ALL_DONE: Settlement["outcome"] = { kind: "done" };
 export const UNHEARD: Ending = { outcome: "unheard", reason: "no subscriber" };
 const NOT_HEARD: Settlement["outcome"] = { kind: "done", ending: UNHEARD };
 /** A command wants exactly one: an application that was changed may have none for it any more. */
-const UNHANDLED: Settlement["outcome"] = { kind: "failed", error: "nobody handles it" };
+const UNHANDLED: Settlement["outcome"] = { kind: "failed", error: "no capability handles it" };
 
 function outcomeOf(
   run: EventRun,

@@ -19,7 +19,6 @@ import type { CommitOutcome } from "../store/commit.ts";
 import type { JournalEntry } from "../store/journal.ts";
 import type { Rejection } from "../store/rejection.ts";
 import type { AppendOutcome, Store } from "../store/store.ts";
-import type { Transaction } from "../store/transaction.ts";
 import { BusError, notPublished } from "./bus-error.ts";
 import type { Event } from "./event.ts";
 import { EventRun, type RunClaim } from "./event-run.ts";
@@ -176,17 +175,6 @@ export class Publisher implements Emitter {
     { source = subscriberId }: EmitOptions = {},
   ): Promise<number> {
     return this.publish({ topic, source, payload }, causedBy(cause.message));
-  }
-
-  emitWith(
-    transaction: Transaction,
-    cause: Event,
-    subscriberId: string,
-    topic: string,
-    payload: unknown,
-    { source = subscriberId }: EmitOptions = {},
-  ): void {
-    transaction.entries.push(this.#entry({ topic, source, payload }, causedBy(cause.message)));
   }
 
   /**

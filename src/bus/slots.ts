@@ -9,7 +9,7 @@
  *      └──the line is full──> given back; its topic is not claimed until the line is half empty
  * ```
  * No run is called from a line: the dispatcher takes it when it next looks for work and the subscription has a slot. So no slot can be
- * missed, whatever became of the run before (it ended at once, was given back, or lost).
+ * missed, also if the run before ended at once, was given back, or was lost.
  */
 import type { Host } from "../host/host.ts";
 import { HANDLERS_RUNNING_MAX } from "../limits.ts";

@@ -1,5 +1,5 @@
 /**
- * One subscription: who wants which topics, how its handler is called, and how many calls are under way. Kept in memory only:
+ * One subscription: its subscriber, topics, handler and running calls. Kept in memory only:
  * subscriptions are code and are made again at every start (ADR 004 §4). SPEC: J42-J44.
  */
 import { Fifo } from "../host/fifo.ts";
@@ -23,7 +23,7 @@ import type { WorkBoard } from "../work/work-board.ts";
 import { BusError } from "./bus-error.ts";
 import type { Event } from "./event.ts";
 import type { EventRun } from "./event-run.ts";
-import type { Handler, HandlerContext, HandlerTransaction, TransactionalHandler } from "./handler.ts";
+import type { Handler, HandlerContext } from "./handler.ts";
 import { WaitingBound } from "./waiting-bound.ts";
 
 /**
@@ -31,7 +31,7 @@ import { WaitingBound } from "./waiting-bound.ts";
  * other, in the order of the journal.
  */
 export interface SubscribeOptions<Context = HandlerContext> extends HandlerOptions<[event: Event], Context, Event> {
-  /** Who handles: names the subscription for `unsubscribe`, in the journal's deliveries and in receipts. Keep it stable. */
+  /** The subscriber: names the subscription for `unsubscribe`, in the journal's deliveries and in receipts. Keep it stable. */
   readonly subscriberId: string;
   /** The same as `timeoutMs`. */
   readonly timeout?: number;
@@ -39,12 +39,7 @@ export interface SubscribeOptions<Context = HandlerContext> extends HandlerOptio
   readonly durable?: boolean;
 }
 
-export interface TransactionalOptions extends SubscribeOptions<HandlerTransaction> {
-  /** The space that the handler's transaction writes to: its writes, emits, receipt and delivery commit together. */
-  readonly space: Replica;
-}
-
-export interface WorkOptions extends SubscribeOptions<Tx> {
+export interface TransactionalOptions extends SubscribeOptions<Tx> {
   /** The space that the handler's transaction is of: its writes, events, receipt and delivery commit together. */
   readonly space: WorkSpace;
 }
@@ -60,7 +55,7 @@ export function requireSubscribeOptions(options: SubscribeOptions<never>): void 
   if (problem !== undefined) throw new BusError("BUS_MISUSE", `subscribe: ${problem}`);
 }
 
-/** A subscription as somebody sees it who looks into the bus. */
+/** A subscription, as tools see it. */
 export interface SubscriptionView {
   /** The topic or pattern. */
   readonly pattern: string;
@@ -78,19 +73,11 @@ export interface SubscriptionView {
 
 export interface TransactionalCall {
   readonly kind: "transactional";
-  /** Of a handler that was subscribed with a replica. */
-  readonly handler?: TransactionalHandler;
   readonly replica: Replica;
-  /** Of a handler that was subscribed with an open space. */
-  readonly work?: HandlerWork | undefined;
-}
-
-/** Attempts of a handler, and its call. */
-export interface HandlerWork {
   readonly attempts: AttemptKind;
-  readonly call: WorkCall;
+  readonly handle: WorkCall;
   /** Calls its `onFailed`, if it has one. */
-  readonly failed?: FailedCall | undefined;
+  readonly failed: FailedCall | undefined;
 }
 
 /** Calls a handler, or passes the event to an actor and resolves with the result of the actor's handler. */
@@ -99,7 +86,7 @@ export type WorkCall = (event: Event, attempt: Attempt) => unknown;
 /** Calls `onFailed` of a handler as part of an attempt. */
 export type FailedCall = (failure: HandlerFailure, event: Event, attempt: Attempt) => unknown;
 
-export interface RelayOptions extends Omit<WorkOptions, "onFailed"> {
+export interface RelayOptions extends Omit<TransactionalOptions, "onFailed"> {
   readonly failed?: FailedCall | undefined;
   readonly clearance: readonly string[] | undefined;
 }
@@ -157,7 +144,7 @@ export class Subscription {
     this.serialBy = options.serialBy;
     this.onFailed = options.onFailed;
     this.handlesFailures =
-      options.onFailed !== undefined || (call.kind === "transactional" && call.work?.failed !== undefined);
+      options.onFailed !== undefined || (call.kind === "transactional" && call.failed !== undefined);
     this.concurrency = options.concurrency ?? defaults.concurrency;
     this.lineBound = new WaitingBound(this.concurrency, SUBSCRIPTION_LINE_MAX);
     this.durable = options.durable ?? true;
@@ -180,7 +167,7 @@ export class Subscription {
   }
 }
 
-/** A consumer to declare; throws for what could not be subscribed. */
+/** A consumer to declare; throws for a pattern or name that `subscribe` refuses. */
 export function checkedConsumer(pattern: string, subscriberId: string): Consumer {
   checkTopicPattern(pattern);
   checkOptions({ subscriberId });

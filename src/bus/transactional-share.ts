@@ -1,53 +1,46 @@
 /**
- * A subscriber's share of an event, handled in a transaction: the handler's writes and emits, the receipt, and the status of
- * the delivery land in one commit or not at all. SPEC: J56-J59.
+ * The entry point of transactional subscribers: their share of an event is one unit of work (`src/work/`). The handler's writes and
+ * messages, the receipt and the status of the delivery are one commit. SPEC: J56-J59, U1-U28.
  *
  * ```
- *   run the handler ──> commit ──committed──> recorded (the share) or settled (the whole event, when it was the last)
- *        ^                │  │ the receipt is there ──> already handled
- *        │                │  │ the claim is gone ────> lost
- *        └─catch up, wait─┘  └ refused ──────────────> failed
- *          a read has moved, what it stood on fell, the store was busy
+ *   attempt ──> commit ──committed──> recorded (the share) or settled (the whole event, when it was the last)
+ *      ^          │  ├─ the receipt is there ──> already handled
+ *      │          │  ├─ the claim is gone ─────> lost
+ *      └─retries──┘  └─ refused, window over ──> failed
  * ```
- * The next run begins as the first did, from the dispatcher (`delivery.ts`): when there is a slot for it, under a lease that is current, and not at
- * all once the event is somebody else's or the bus has stopped (J51, J68, J71, J73).
+ * The dispatcher begins each further attempt (`delivery.ts`): when there is a slot for it, under a current lease, and not at
+ * all once another process has the event or the bus has stopped (J51, J68, J71, J73).
  *
- * A handler that threw ends in a commit too, of what it had read alone: it has failed only if that stands and there is no receipt. Otherwise it
- * threw because of what never was, or because it had done its work before.
- *
- * After the last failure of a handler, its `onFailed` runs in the same way (`EventRun.failing`): its commit carries the failed status.
- *
- * A handler may therefore run several times; its effect happens once. A run that read documents which were not in memory yet
- * proves nothing, whatever came of it: it is run again when they are here.
+ * If the handler throws, its reads are committed. The throw counts if they validate and there is no receipt.
+ * After the last failure, `onFailed` runs in the same way (`EventRun.failing`): its commit carries the failed status.
  */
 import type { Host } from "../host/host.ts";
 import { WORK_WINDOW_MS } from "../limits.ts";
 import { errorText } from "../message/error-data.ts";
+import type { Json } from "../message/json.ts";
 import { admit } from "../store/admit.ts";
 import type { CommitOutcome } from "../store/commit.ts";
+import type { DocumentRef } from "../store/document.ts";
 import type { Settlement } from "../store/journal.ts";
-import { type Label, LabelError, labelOfMessage } from "../store/label.ts";
-import { requireTransactionWritable } from "../store/label-checks.ts";
+import { LabelError, labelOfMessage } from "../store/label.ts";
 import { whenOver } from "../store/pending-commit.ts";
 import { NO_RESULT, Receipt } from "../store/receipt.ts";
 import { receiptOf } from "../store/receipt-name.ts";
 import type { Rejection } from "../store/rejection.ts";
 import { StoreError } from "../store/store.ts";
-import type { Commit, Transaction } from "../store/transaction.ts";
+import type { Commit } from "../store/transaction.ts";
 import { Attempt } from "../work/attempt.ts";
 import { callHandler, type HandlerEnd, type HandlerWait } from "../work/handler-call.ts";
 import type { HandlerFailure } from "../work/handler-options.ts";
-import { labelMessages } from "../work/outbox.ts";
 import { endWithRefusal } from "../work/refusal.ts";
 import { type Next, Retries } from "../work/retries.ts";
 import type { Event } from "./event.ts";
 import { DONE, type EventRun, type StepFailure, type StepResult } from "./event-run.ts";
-import { HandlerTransaction, type ShareContext, type TransactionalHandler } from "./handler.ts";
 import type { LeaseKeeper } from "./lease-keeper.ts";
 import { onFailedText, settlementOf, shareOf } from "./outcome.ts";
 import type { Publisher } from "./publisher.ts";
 import type { Slots } from "./slots.ts";
-import type { OnFailed, TransactionalCall } from "./subscription.ts";
+import type { TransactionalCall } from "./subscription.ts";
 import type { Step } from "./subscriptions.ts";
 import type { TopicMatches } from "./topic-match.ts";
 
@@ -58,32 +51,29 @@ export type ShareEnd =
   | { readonly kind: "settled"; readonly settlement: Settlement }
   /** The receipt shows that it was handled before; its share is still to be settled. */
   | { readonly kind: "already" }
-  /** Somebody else holds the event, or the store has stopped: there is nothing we could settle. */
+  /** Another process holds the event, or the store has stopped: this process cannot settle it. */
   | { readonly kind: "lost" }
-  /** `thrown` is what its handler threw, if it did. */
+  /** `thrown` is the value that its handler threw, if it did. */
   | { readonly kind: "failed"; readonly cause: ShareFailure; readonly error: string; readonly thrown?: unknown }
   /** It has failed for good, and its `onFailed` was called; its share is still to be settled. */
   | { readonly kind: "failure-handled"; readonly error: string };
 
 type ShareFailure = Exclude<HandlerFailure["kind"], "died">;
 
-/** Hears what shares come to: while they are begun, or later. */
+/** Told the ends of shares, during `handle` or later. */
 export interface ShareListener {
   shareEnded(run: EventRun, step: Step, end: ShareEnd): void;
   /** The handler of the run's present step is to be run again, when there is a slot for it. */
   shareAgain(run: EventRun): void;
 }
 
-/** One run of a handler. */
+/** One attempt of a handler. */
 interface Handling {
   readonly run: EventRun;
   readonly step: Step;
   readonly call: TransactionalCall;
-  readonly transaction: Transaction;
-  readonly context: ShareContext;
-  /** Of a handler that was subscribed with an open space. */
-  readonly attempt: Attempt | undefined;
-  /** Of the runs before it; undefined for the first. */
+  readonly attempt: Attempt;
+  /** Of the attempts before it; undefined for the first. */
   retries: Retries | undefined;
 }
 
@@ -104,7 +94,7 @@ export class TransactionalShare {
   readonly #slots: Slots;
   readonly #lease: LeaseKeeper;
   readonly #matches: TopicMatches;
-  /** Of events that wait to be run again. Nobody has to take one out that was given back instead. */
+  /** Of events that wait for their next attempt. The entry of an event that was given back is garbage. */
   readonly #reruns = new WeakMap<EventRun, Rerun>();
   listener: ShareListener | undefined;
 
@@ -121,19 +111,18 @@ export class TransactionalShare {
    * each step of a burst of handlings is much garbage, all of which lives until the disk has answered.
    */
   handle(run: EventRun, step: Step, call: TransactionalCall): void {
-    const rerun = this.#rerunOf(run, step);
     let handling: Handling;
     try {
-      handling = this.#open(run, step, call, rerun);
+      handling = this.#open(run, step, call);
     } catch (error) {
       this.listener?.shareEnded(run, step, notCommitted(errorText(error)));
       return;
     }
-    const { context } = handling;
-    run.handling = context;
+    const { attempt } = handling;
+    run.handling = attempt;
     const { subscriberId, timeoutMs, board } = step.subscription;
     const wait: HandlerWait = {
-      ...{ host: this.#host, timeoutMs, cancellable: context },
+      ...{ host: this.#host, timeoutMs, cancellable: attempt },
       ...{ board, entryPoint: "subscriber", handler: subscriberId, message: run.event.message },
     };
     const end = this.#call(handling, wait);
@@ -141,40 +130,23 @@ export class TransactionalShare {
     else void this.#slots.during(step, end).then((ended) => this.#ended(handling, ended));
   }
 
-  #call(handling: Handling, wait: HandlerWait) {
-    const { run, call, context, attempt } = handling;
-    const { event } = run;
-    if (run.failing !== undefined) return this.#callOnFailed(handling, run.failing, wait);
-    if (attempt !== undefined && call.work !== undefined) return callHandler(call.work.call, event, attempt, wait);
-    return callHandler(call.handler as TransactionalHandler, event, context as HandlerTransaction, wait);
+  #call({ run, call, attempt }: Handling, wait: HandlerWait) {
+    const { event, failing } = run;
+    if (failing === undefined) return callHandler(call.handle, event, attempt, wait);
+    return callHandler((given: Event, of: Attempt) => call.failed?.(failing.failure, given, of), event, attempt, wait);
   }
 
-  #callOnFailed({ run, step, call, context, attempt }: Handling, { failure }: StepFailure, wait: HandlerWait) {
-    const { work } = call;
-    const onFailed = step.subscription.onFailed as OnFailed;
-    const called =
-      attempt === undefined || work === undefined
-        ? (event: Event) => onFailed(failure, context as never, event)
-        : (event: Event) => work.failed?.(failure, event, attempt);
-    return callHandler(called, run.event, undefined, wait);
-  }
-
-  #open(run: EventRun, step: Step, call: TransactionalCall, rerun: Rerun | undefined): Handling {
-    const retries = rerun?.retries;
-    const { replica, work } = call;
-    const { subscriberId } = step.subscription;
-    const facts = { event: run.event, subscriberId, attempt: run.attemptOf(step) };
-    if (work === undefined) {
-      const transaction = replica.transaction();
-      const context = new HandlerTransaction(facts, this.#publisher, { replica, transaction });
-      return { run, step, call, transaction, context, attempt: undefined, retries };
-    }
+  #open(run: EventRun, step: Step, call: TransactionalCall): Handling {
+    const rerun = this.#rerunOf(run, step);
     const { message } = run.event;
-    const id = `${message.metadata.id}/${step.subscriber}`;
-    const { attempt: number } = facts;
-    const { bornMs } = rerun ?? {};
-    const attempt = new Attempt(work.attempts, { replica, id, number, label: labelOfMessage(message), bornMs });
-    return { run, step, call, transaction: attempt.transaction, context: attempt, attempt, retries };
+    const attempt = new Attempt(call.attempts, {
+      replica: call.replica,
+      id: `${message.metadata.id}/${step.subscriber}`,
+      number: run.attemptOf(step),
+      label: labelOfMessage(message),
+      bornMs: rerun?.bornMs,
+    });
+    return { run, step, call, attempt, retries: rerun?.retries };
   }
 
   #rerunOf(run: EventRun, step: Step): Rerun | undefined {
@@ -187,66 +159,52 @@ export class TransactionalShare {
   }
 
   #ended(handling: Handling, handled: HandlerEnd): void {
-    const { run, transaction, context, attempt } = handling;
-    const end = endWithRefusal(handled, attempt?.refusal);
+    const { run, attempt } = handling;
+    const end = endWithRefusal(handled, attempt.refusal);
     run.handling = undefined;
-    const isAgain = end.kind !== "timeout" && (!context.isReady || (end.kind === "threw" && isStale(end.error)));
-    attempt?.end();
+    const isReady = attempt.isReady || end.kind === "timeout";
+    if (!isReady || run.state === "over") attempt.abort("it is not committed");
     try {
-      if (run.state === "over" || isAgain) transaction.abort();
       if (run.state === "over") this.#over(handling, LOST);
-      else if (isAgain) this.#goOn(handling, this.#retries(handling).afterLoads(attempt), LOST);
+      else if (!isReady) this.#goOn(handling, this.#retries(handling).afterLoads(attempt), LOST);
       else if (run.failing !== undefined) this.#commitFailure(handling, end, run.failing);
       else if (end.kind === "returned") this.#commit(handling, end.value);
       else this.#commitReads(handling, end);
     } catch (error) {
-      this.#over(handling, notCommitted(errorText(error)));
+      attempt.abort("it cannot be committed");
+      this.#over(handling, notCommitted(textOf(error)));
     }
   }
 
   #commit(handling: Handling, value: unknown): void {
-    const { run, step, transaction } = handling;
-    const { label } = handling.context;
-    const receipt = receiptOf({ kind: "event", id: run.event.message.metadata.id, subscriber: step.subscriber });
+    const { run, attempt } = handling;
+    attempt.seal(new Receipt(receiptFor(handling), resultOf(value)));
     const settlement = run.isLastStep ? settlementOf(run, DONE) : shareOf(run);
-    try {
-      const result = value === undefined || value === null ? NO_RESULT : admit(value, undefined);
-      transaction.leave(new Receipt(receipt, result));
-    } catch (error) {
-      transaction.abort();
-      const why = `what the handler returned cannot be its receipt: ${messageOf(error)}`;
-      return this.#over(handling, notCommitted(why));
-    }
-    if (label.length > 0) {
-      transaction.labels.push({ ...receipt, path: [], labels: [...label] });
-      const leak = labelled(transaction, label, step.subscriber);
-      if (leak !== undefined) return this.#over(handling, leak);
-    }
     this.#send(handling, settlement, landed(settlement));
   }
 
   /** Commits the effect of `onFailed` with the failed status. The claim guards it: there is no receipt, since a requeue may fail again. */
   #commitFailure(handling: Handling, handled: HandlerEnd, { error }: StepFailure): void {
-    const { run, step, transaction, context } = handling;
+    const { run, attempt } = handling;
     if (handled.kind !== "returned") {
-      transaction.abort();
+      attempt.abort("onFailed has failed");
       return this.#over(handling, notCommitted(errorText(handled.error)));
     }
+    attempt.seal();
     const result: StepResult = { kind: "failed", error };
     const settlement = run.isLastStep ? settlementOf(run, result) : shareOf(run, result);
-    const leak = context.label.length === 0 ? undefined : labelled(transaction, context.label, step.subscriber);
-    if (leak !== undefined) return this.#over(handling, leak);
     const end: ShareEnd = landed(settlement);
     this.#send(handling, settlement, end.kind === "recorded" ? { kind: "failure-handled", error } : end);
   }
 
   #send(handling: Handling, settlement: Settlement, end: ShareEnd): void {
-    const { transaction } = handling;
+    const { attempt } = handling;
+    const { transaction } = attempt;
     transaction.settlements.push(settlement);
-    if (!transaction.hasEntries) return this.#hear(handling, transaction.commit(), end);
+    if (!transaction.hasEntries) return this.#hear(handling, attempt.commit(), end);
     let commit: Commit | undefined;
     const sent = this.#publisher.send(transaction.entries, () => {
-      commit = transaction.commit();
+      commit = attempt.commit();
       return commit.outcome;
     });
     sent.then(
@@ -255,18 +213,16 @@ export class TransactionalShare {
     );
   }
 
-  /** What a handler that did not return has come to. One that takes too long still has its transaction, which must not go on. */
+  /** The end of a handler that did not return. */
   #commitReads(handling: Handling, { kind, error }: HandlerEnd & { kind: "threw" | "timeout" }): void {
-    const { run, step, call } = handling;
-    let { transaction } = handling;
-    // The mailbox of an actor has given up a handler by aborting its transaction.
-    if (kind === "timeout" || transaction.state !== "open") {
-      transaction.abort();
-      transaction = call.replica.transaction();
-    }
+    const { attempt, call } = handling;
     // However old the event is: its row was in the journal all along, and so its receipt would be there.
-    const receipt = receiptOf({ kind: "event", id: run.event.message.metadata.id, subscriber: step.subscriber });
-    const commit = transaction.commitReads({ kind: "absent", ...receipt });
+    const isAbsent = { kind: "absent", ...receiptFor(handling) } as const;
+    // A timeout has aborted the transaction, here or in the actor: then only the receipt is asked for.
+    const isOpen = kind === "threw" && attempt.transaction.state === "open";
+    const commit = isOpen
+      ? attempt.commitReads("the handler threw", isAbsent)
+      : call.replica.transaction().commitReads(isAbsent);
     const failed: ShareEnd =
       kind === "timeout"
         ? { kind: "failed", cause: "timeout", error: error.message }
@@ -278,13 +234,13 @@ export class TransactionalShare {
     whenOver(commit, (outcome) => this.#answered(handling, commit, outcome, end));
   }
 
-  /** `end` is that of a run whose commit stands. */
+  /** `end` is the end if the commit is made. */
   #answered(handling: Handling, commit: Commit, outcome: CommitOutcome, end: ShareEnd): void {
     if (outcome.kind === "committed") this.#over(handling, end);
     else this.#goOn(handling, this.#next(handling, outcome, commit), end);
   }
 
-  /** The settlement of an event whose consumers have changed is decided again, by the run that follows. */
+  /** If the consumers of an event have changed, the next attempt decides the settlement again. */
   async #next(handling: Handling, rejection: Rejection, commit: Commit): Promise<Next> {
     if (rejection.reason === "consumers-moved") await this.#matches.decideAnew([handling.run]);
     return this.#retries(handling).next(rejection, commit);
@@ -312,17 +268,17 @@ export class TransactionalShare {
     const { failing } = run;
     const isBad = failing !== undefined && over.kind === "failed";
     const end: ShareEnd = isBad ? { kind: "failure-handled", error: onFailedText(failing.error, over.error) } : over;
-    if (end.kind === "recorded" || end.kind === "settled") attempt?.lineage.confirm();
-    else attempt?.lineage.fail("the delivery was not committed");
+    if (end.kind === "recorded" || end.kind === "settled") attempt.lineage.confirm();
+    else attempt.lineage.fail("the delivery was not committed");
     this.listener?.shareEnded(run, step, end);
   }
 
   /** The run goes to the dispatcher, which begins this step once more. */
   #ready(handling: Handling): void {
     const { run, step, attempt } = handling;
-    attempt?.lineage.fail("the handler runs again");
+    attempt.lineage.fail("the handler runs again");
     const retries = this.#retries(handling);
-    this.#reruns.set(run, { step, retries, readyAtMs: this.#host.monotonic(), bornMs: attempt?.bornMs });
+    this.#reruns.set(run, { step, retries, readyAtMs: this.#host.monotonic(), bornMs: attempt.bornMs });
     this.listener?.shareAgain(run);
   }
 
@@ -337,32 +293,25 @@ function notCommitted(error: string): ShareEnd {
   return { kind: "failed", cause: "not-committed", error };
 }
 
-/** Labels the events; gives the end of a run that wrote where readers may not know what it has read. */
-function labelled(transaction: Transaction, label: Label, who: string): ShareEnd | undefined {
-  labelMessages(label, transaction);
-  try {
-    requireTransactionWritable(label, transaction, who);
-    return undefined;
-  } catch (error) {
-    transaction.abort();
-    return notCommitted(messageOf(error));
-  }
-}
-
 function landed(settlement: Settlement): ShareEnd {
   return settlement.outcome.kind === "partial" ? { kind: "recorded" } : { kind: "settled", settlement };
 }
 
-/** Whether a read or write of the transaction met a document that had moved. */
-function isStale(error: unknown): boolean {
+function receiptFor({ run, step }: Handling): DocumentRef {
+  return receiptOf({ kind: "event", id: run.event.message.metadata.id, subscriber: step.subscriber });
+}
+
+/** The content of the receipt. */
+function resultOf(value: unknown): Json {
+  if (value === undefined || value === null) return NO_RESULT;
   try {
-    return error instanceof StoreError && error.code === "STORE_STALE";
-  } catch {
-    // A revoked proxy has no class.
-    return false;
+    return admit(value, undefined);
+  } catch (error) {
+    throw new StoreError("STORE_MISUSE", `what the handler returned cannot be its receipt: ${textOf(error)}`);
   }
 }
 
-function messageOf(error: unknown): string {
-  return error instanceof StoreError || error instanceof LabelError ? error.message : String(error);
+/** Errors of the store and of labels are sentences; others need their class. */
+function textOf(error: unknown): string {
+  return error instanceof StoreError || error instanceof LabelError ? error.message : errorText(error);
 }

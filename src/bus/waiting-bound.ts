@@ -1,9 +1,9 @@
 /**
  * How many claimed events may wait in this process for a handler. SPEC: J67.
  *
- * Many, while handlers are fast: then events are taken over as they are written and nobody reads them back. Few, while they
- * are slow: what waits here could be handled by another process. So the bound is halved for each second that an event has waited, and
- * doubles when it was what stood in the way.
+ * Many, while handlers are fast: then events are claimed as they are written and not read back. Few, while handlers are slow: another
+ * process could handle the waiting events. So the bound is halved for each second that an event has waited. It doubles after it has
+ * turned an event away.
  */
 import { EVENT_WAIT_MS_MAX, EVENTS_WAITING_MAX } from "../limits.ts";
 
@@ -14,7 +14,7 @@ export class WaitingBound {
   readonly #min: number;
   readonly #max: number;
   #limit: number;
-  /** Somebody was turned away since the last change. */
+  /** An event was turned away since the last change. */
   #wanted = false;
 
   /** Never below the number of handlers that run at once. */
@@ -32,7 +32,7 @@ export class WaitingBound {
     this.#wanted = true;
   }
 
-  /** Nothing waits any more. */
+  /** No event waits any more. */
   ranDry(): void {
     if (!this.#wanted) return;
     this.#wanted = false;

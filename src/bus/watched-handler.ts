@@ -1,9 +1,9 @@
-/** A handler of events whose calls are remembered. It returns the same value as the handler itself, in the same turn. */
+/** Remembers the calls of a handler of events. The wrapper returns the same value as the handler itself, in the same turn. */
 import { thrownText } from "../message/error-data.ts";
 import type { Event } from "./event.ts";
 import type { HandlingRing } from "./handling-ring.ts";
 
-/** Every handler takes the event and a context, whatever the context is. */
+/** Every handler takes the event and a context. */
 export function watchedHandler(
   handler: (...given: never) => unknown,
   subscriber: string,

@@ -72,7 +72,7 @@ export class CellTransaction implements Disposable {
     const attempt = this.#attempt;
     attempt.requireOpen();
     if (attempt.unready?.kind === "nodes") throw notUpToDate(attempt.unready.read.address);
-    attempt.requireWritable();
+    attempt.seal();
     const outcome = conclude(attempt).outcome ?? Promise.resolve(NOT_LOADED);
     void outcome.then((answer) => {
       if (answer.kind === "committed") attempt.lineage.confirm();

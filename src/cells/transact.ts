@@ -67,8 +67,6 @@ export interface Tried<T> extends Concluded {
   readonly end: { readonly value: T } | { readonly error: unknown };
 }
 
-/** Stands for the commit of code that made none. */
-const NO_COMMIT: CommitIdentity = { session: "", localSequence: 0 };
 const EARLY: Concluded = { commit: undefined, outcome: undefined };
 const DONE: Next = { kind: "done" };
 
@@ -120,7 +118,7 @@ export async function transact<T>(
       if (answer?.kind !== "committed") {
         retries ??= new Retries({ host, replica, windowMs });
         for (const missing of attempt.missing) held.push(missing.replica.observe(missing.document));
-        next = await (answer === undefined ? retries.afterLoads(attempt) : retries.next(...asked(answer, commit)));
+        next = await (answer === undefined ? retries.afterLoads(attempt) : retries.next(answer, commit));
       }
       if (next.kind === "done") {
         attempt.lineage.confirm();
@@ -136,11 +134,6 @@ export async function transact<T>(
   }
 }
 
-/** The store cannot be asked for a commit that was not made: the reads were taken back. */
-function asked(rejection: Rejection, commit: CommitIdentity | undefined): [Rejection, CommitIdentity] {
-  return commit === undefined ? [{ ...rejection, class: "stale" }, NO_COMMIT] : [rejection, commit];
-}
-
 /** Runs the code once, and commits its writes. */
 export function tryOnce<T>(attempt: Attempt, code: () => T): Tried<T> {
   let end: Tried<T>["end"];
@@ -148,7 +141,7 @@ export function tryOnce<T>(attempt: Attempt, code: () => T): Tried<T> {
     end = { value: attempt.within(() => synchronous(code)) };
     const refused = refusalOf(end.value, attempt.refusal);
     if (refused !== undefined) throw refused;
-    if (attempt.unready === undefined) attempt.requireWritable();
+    if (attempt.unready === undefined) attempt.seal();
     return { attempt, end, ...conclude(attempt) };
   } catch (error) {
     end = { error };

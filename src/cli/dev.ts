@@ -1,13 +1,13 @@
 /**
- * `millrace dev <app>`: runs `millrace start <app>` in a process of its own, watches the app's folder, and starts it again when a file
- * changes. SPEC: K45.
+ * `millrace dev <app>`: runs `millrace start <app>` in a process of its own, watches the app's folder, and starts it
+ * again when a file changes. SPEC: K45.
  *
  * ```
  *   running ──a file changed──> stopping ──ended──> running
  *      └──ended by itself──> waiting ──a file changed──> running
  * ```
- * The child is connected by a channel: if this process is killed, the channel closes and the child ends as on a signal, so that
- * none is left behind. One that does not end in time is killed; its work is repeated, as after any crash.
+ * The child is connected by a channel: if this process is killed, the channel closes and the child ends as on a signal,
+ * so that none is left behind. One that does not end in time is killed; its work is repeated, as after any crash.
  */
 import { type ChildProcess, spawn } from "node:child_process";
 import { existsSync } from "node:fs";
@@ -109,7 +109,7 @@ class DevSession {
   async #stop(child: ChildProcess, ended: Promise<void>): Promise<void> {
     child.kill("SIGTERM");
     const timer = this.#host.timer(PATIENCE_MS, () => {
-      this.#terminal.complain("it does not end; it is killed, and what it was doing is done again");
+      this.#terminal.complain("it does not end; it is killed, and its work is repeated");
       child.kill("SIGKILL");
     });
     await ended;

@@ -287,7 +287,7 @@ export async function explainRecordedNode(
     verdict:
       moved.length === 0
         ? "is up to date: its inputs have not changed since its last run; no kernel is running"
-        : `will run when a kernel runs and somebody looks: ${moved.join(", ")} changed since its last run`,
+        : `will run when a kernel runs and it is observed: ${moved.join(", ")} changed since its last run`,
     because: basis.inputs.map(({ id, sequence, moved: isMoved }) => {
       return `read ${id} as of commit ${sequence}${isMoved ? ", which has changed since" : ""}`;
     }),

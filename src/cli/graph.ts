@@ -12,7 +12,7 @@ export const graph: Verb = {
   name: "graph",
   usage: `[--format ${FORMATS.join("|")}] [--all] [--json]`,
   summary:
-    "draw the running kernel: capabilities and subscribers, events between them, derived values and what they read",
+    "draw the running kernel: capabilities and subscribers, events between them, derived values and their inputs",
   example: "millrace graph --format mermaid",
   options: {
     format: { type: "string", value: "F", about: "as text, or in the language of Mermaid or Graphviz" },

@@ -8,7 +8,7 @@ import { type RemovedConsumer, removeStoredConsumers, requeueStored } from "../k
 import { dataDirectory } from "../kernel/data-directory.ts";
 import { InstanceLock } from "../kernel/instance-lock.ts";
 import { type KernelStore, openStore } from "../kernel/open-store.ts";
-import { recordOperatorAction } from "../kernel/operator-capability.ts";
+import { recordOperatorAction, removedByOperator } from "../kernel/operator-capability.ts";
 import { PURGE_STEPS_MAX, REQUEUE_IDS_MAX, RETENTION_STEP_ROWS } from "../limits.ts";
 import { connectIfRunning } from "./connection.ts";
 import { existingDatabaseFile } from "./database-file.ts";
@@ -49,7 +49,7 @@ export async function withOwner<T>(call: VerbCall, work: (owner: JournalOwner) =
       discard: async (ids, reason) =>
         ((await client.command("Kernel.Discard", { ids: [...ids], reason, by })) as { discarded: number[] }).discarded,
       removeConsumers: async (name, pattern) => {
-        const data = { name, ...(pattern === undefined ? {} : { pattern }) };
+        const data = { name, by, ...(pattern === undefined ? {} : { pattern }) };
         return ((await client.command("Kernel.RemoveConsumer", data)) as never as { removed: RemovedConsumer[] })
           .removed;
       },
@@ -79,7 +79,12 @@ function ownerOf(host: Host, store: KernelStore, by: string): JournalOwner {
       if (discarded.length > 0) await record({ action: "discard", by, ids: discarded, reason });
       return discarded;
     },
-    removeConsumers: (name, pattern) => removeStoredConsumers({ host, store }, name, pattern),
+    removeConsumers: async (name, pattern) => {
+      const removed = await removeStoredConsumers({ host, store }, name, pattern);
+      const action = removedByOperator(by, name, removed);
+      if (action !== undefined) await record(action);
+      return removed;
+    },
     purgeSome: async (bounds) => {
       const removed = await store.retain({ ...bounds, limit: PURGE_ROWS_MAX });
       if (removed > 0) await record({ action: "purge", by, removed, ...bounds });

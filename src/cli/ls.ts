@@ -41,7 +41,7 @@ export const ls: Verb = {
     prefix: {
       type: "string",
       value: "P",
-      about: "documents whose name begins so; receipts are listed by theirs alone",
+      about: "documents with this start of their name; receipts only by theirs",
     },
     limit: { type: "string", value: "N", about: "at most so many; 20 unless given" },
     json: JSON_OPTION,
@@ -56,7 +56,9 @@ async function run(call: VerbCall): Promise<ExitCode> {
   const listing = kind === undefined ? undefined : KINDS[kind];
   if (!listing) {
     const near = kind === undefined ? undefined : nearWord(kind, NAMES);
-    throw new UsageError(`${near === undefined ? "" : `did you mean ${near}? `}name what to list: ${NAMES.join(", ")}`);
+    throw new UsageError(
+      `${near === undefined ? "" : `did you mean ${near}? `}name the kind to list: ${NAMES.join(", ")}`,
+    );
   }
   for (const name of ["status", "topic", "space", "prefix", "limit"])
     if (options[name] !== undefined && !listing.takes.includes(name))

@@ -31,7 +31,7 @@ async function run(call: VerbCall): Promise<ExitCode> {
   const olderMs = readAge("older", options["older"]);
   const keepSettled = readNumber("keep", options["keep"], { min: 0, max: Number.MAX_SAFE_INTEGER });
   if (olderMs === undefined && keepSettled === undefined)
-    throw new UsageError("say what may go: --older 30d, --keep 100000, or both");
+    throw new UsageError("give a bound: --older 30d, --keep 100000, or both");
   const bounds: PurgeBounds = {
     ...(olderMs === undefined ? {} : { settledBeforeMs: host.now() - olderMs }),
     ...(keepSettled === undefined ? {} : { keepSettled }),

@@ -104,7 +104,7 @@ async function handledHint(client: Client, { kind, type }: Message): Promise<str
     type,
     types.filter((item) => item.kind === kind).map((item) => item.type),
   );
-  return near === undefined ? '; "millrace ls types" lists what is handled' : `; did you mean ${near}?`;
+  return near === undefined ? '; "millrace ls types" lists the types' : `; did you mean ${near}?`;
 }
 
 /** Uses its own id as correlation, so that "millrace trace" finds all consequences. */

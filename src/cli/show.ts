@@ -31,7 +31,7 @@ export const show: Verb = {
     scope: {
       type: "string",
       value: "S",
-      about: "the scope of the document; space, which everybody shares, unless given",
+      about: "the scope of the document; space, which is shared, by default",
     },
     json: JSON_OPTION,
   },
@@ -42,7 +42,7 @@ export const show: Verb = {
 async function run(call: VerbCall): Promise<ExitCode> {
   const { words, options, environment, terminal } = call;
   const [first, second] = words;
-  if (first === undefined) throw new UsageError(`name what to show: ${KINDS.join(", ")}, and its id`);
+  if (first === undefined) throw new UsageError(`name the kind to show: ${KINDS.join(", ")}, and its id`);
   if (second === undefined && isKind(first))
     throw new UsageError(`name the ${first} by its id: millrace show ${first} <id>`);
   const kind = second === undefined ? undefined : KINDS.find((name) => name === first);

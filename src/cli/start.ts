@@ -70,7 +70,7 @@ async function run({ words: [appPath], options, environment, terminal: own }: Ve
   stops.end(kernel);
   sayReady(terminal, { directory, settings, health: kernel.health(), readyMs: Math.round(host.monotonic() - began) });
   if (settings.app.value === undefined && configured.extensions === undefined)
-    terminal.line("  no app was named: only what every kernel has is on; millrace start app.ts");
+    terminal.line("  no app was named: only the capabilities of every kernel are on; millrace start app.ts");
   if (isPiped) void servePipes(host, kernel, { input: process.stdin, output: process.stdout });
   await kernel.closed();
   terminal.line("stopped");
@@ -91,7 +91,7 @@ function besideAnswers(terminal: Terminal): Terminal {
 async function loaded<T>(terminal: Terminal, { app }: Settings, loading: Promise<T>): Promise<T> {
   const stuck = () => {
     terminal.complain(
-      `${app.value} never finished loading: it awaits, outside of any function, something that does not come`,
+      `${app.value} never finished loading: it awaits, outside of any function, a promise that does not settle`,
     );
     process.exit(EXIT.failed);
   };

@@ -24,8 +24,8 @@ const NAMED_MAX = 5;
 
 /** By the runtime's event name. */
 const UNCAUGHT = {
-  unhandledRejection: "a promise was not awaited, and nobody caught what it was rejected with",
-  uncaughtException: "an error was thrown that nobody caught",
+  unhandledRejection: "a promise was not awaited, and its rejection was not caught",
+  uncaughtException: "an error was not caught",
 } as const;
 
 export class StopSignals {
@@ -97,7 +97,7 @@ export class StopSignals {
   #endNow(): void {
     const under = this.#underWay();
     const unfinished = under === "" ? "it had not closed yet" : `${under} did not finish`;
-    this.#terminal.complain(`ended at once: ${unfinished}; the next start takes up what the journal has`);
+    this.#terminal.complain(`ended at once: ${unfinished}; the next start continues from the journal`);
     process.exit(EXIT.interrupted);
   }
 

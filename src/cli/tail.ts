@@ -23,7 +23,7 @@ export const tail: Verb = {
   options: {
     last: { type: "string", value: "N", about: "begin with the last so many" },
     topic: { type: "string", value: "T", about: "rows of this topic or type" },
-    "no-follow": { type: "boolean", about: "show what is there, and end" },
+    "no-follow": { type: "boolean", about: "show the present rows, and end" },
     json: JSON_OPTION,
   },
   wordsMax: 0,

@@ -77,7 +77,7 @@ function outputFailed({ code, message }: NodeJS.ErrnoException): void {
   // The terminal is gone, and its signal follows.
   if (code === "EIO" || told.has(code)) return;
   told.add(code);
-  process.stderr.write(`millrace: what it has to say cannot be written: ${message}\n`);
+  process.stderr.write(`millrace: its output cannot be written: ${message}\n`);
   // The output was lost, so the exit code must show a failure.
   process.once("exit", () => {
     process.exitCode ||= 1;

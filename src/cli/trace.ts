@@ -19,7 +19,7 @@ export const trace: Verb = {
   name: "trace",
   usage: "<id> [--json]",
   summary:
-    "show what a message set off, by its id, its number in the journal or its correlation: messages, changes, runs",
+    "show the consequences of a message, by its id, its number in the journal or its correlation: messages, changes, runs",
   example: "millrace trace 019a8b5c-6d7e-7f80-8a9b-0c1d2e3f4a5b\nmillrace trace 12",
   options: { json: JSON_OPTION },
   wordsMax: 1,
@@ -172,7 +172,7 @@ function deedLines({ changes, runs, compacted }: Deed, terminal: Terminal): Line
     text: `${change.address}   ${changeText(change)}`,
     below: runsOf(change.address),
   }));
-  if (compacted) return [{ text: "what it changed is no longer in the change feed", below: [] }];
+  if (compacted) return [{ text: "its changes are no longer in the change feed", below: [] }];
   return lines;
 }
 

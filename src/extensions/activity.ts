@@ -1,4 +1,6 @@
-/** How many pieces of work of extensions are under way: handlers, tasks, agent runs, messages of users. Who waits for none is told. */
+/**
+ * Counts open work of extensions: handlers, tasks, agent runs, messages of users. Waiters are called when it is zero.
+ */
 export class Activity {
   #running = 0;
   #waiters: (() => void)[] = [];

@@ -1,6 +1,7 @@
 /**
- * The agent's slot: at most one agent answers at a time. Offered by extensions in their order; the first that is there has the slot.
- * An agent that fails, and a missing one, reject. The path of a user's message turns that into a text. SPEC: X31, X32.
+ * The agent's slot: at most one agent answers at a time. Offered by extensions in their order; the first that is there
+ * has the slot. An agent that fails, and a missing one, reject. The path of a user's message turns that into a text.
+ * SPEC: X31, X32.
  */
 import { AsyncLocalStorage } from "node:async_hooks";
 import type { Host } from "../host/host.ts";
@@ -42,7 +43,7 @@ export class AgentSlot {
   #tail: Promise<unknown> = Promise.resolve();
   /** Running and waiting; at most one more than may wait. */
   #inside = 0;
-  /** Set in everything that the agent calls. */
+  /** Set in the code that the agent calls. */
   readonly #answering = new AsyncLocalStorage<true>();
 
   readonly #limits: Required<AgentLimits>;
@@ -61,12 +62,12 @@ export class AgentSlot {
     this.#preferred = parts.preferred;
   }
 
-  /** Whose agent answers. */
+  /** The extension that provides the agent. */
   get holder(): string | undefined {
     return this.#current()?.extensionId;
   }
 
-  /** Call what is returned to take it back. */
+  /** Returns how to take it back. */
   offer(offer: AgentOffer): () => void {
     this.#offers.push(offer);
     return () => {

@@ -1,6 +1,6 @@
 /**
- * The capabilities that extensions bring: named after their extension, checked beside all others, contained so that one that does not
- * spawn is the failure of its extension. The routing table is made once, at boot. SPEC: X14, X20.
+ * The capabilities that extensions bring: named after their extension, checked beside all others, contained so that one
+ * that does not spawn is the failure of its extension. The routing table is made once, at boot. SPEC: X14, X20.
  */
 import type { Capability } from "../loop/capability.ts";
 import { MailboxActor } from "../loop/mailbox-actor.ts";

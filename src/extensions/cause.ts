@@ -1,9 +1,9 @@
 /**
- * What an extension's code is running because of: the event whose handler it is in, however many awaits and calls deep. What it emits and
- * asks for meanwhile is caused by that event and belongs to its conversation, without anybody passing it along. SPEC: X24.
+ * The cause of running extension code: the event whose handler it is in, across awaits and calls. Messages that it
+ * sends meanwhile are caused by that event and belong to its conversation, without an argument. SPEC: X24.
  *
- * It must not follow the calls into the kernel: a dispatcher or a lane that an extension's call has woken goes on with other people's work.
- * Whatever enters the kernel does so `outside`.
+ * It must not follow the calls into the kernel: a dispatcher or a lane that an extension's call has woken goes on with
+ * other people's work. Calls into the kernel run `outside`.
  */
 import { AsyncLocalStorage } from "node:async_hooks";
 import type { Message } from "../message/envelope.ts";
@@ -19,7 +19,7 @@ export class Cause {
     return this.#outside(work);
   }
 
-  /** Runs it because of the event that is handled, and of nothing else. */
+  /** Runs the code with the handled event as its only cause. */
   during<T>(handling: Handling, work: () => T): T {
     return this.#outside(() => this.#current.run(handling, work));
   }
@@ -33,7 +33,7 @@ export class Cause {
     return this.handling?.message;
   }
 
-  /** What a consequence of it carries. */
+  /** Metadata of a message that the handled event causes. */
   get lineage(): Lineage | undefined {
     return this.message && causedBy(this.message);
   }

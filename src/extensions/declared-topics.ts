@@ -1,5 +1,6 @@
 /**
- * Topics that manifests declare, by message type. A capability knows events by their type, `Email.Received`; an extension publishes them as
+ * Topics that manifests declare, by message type. A capability knows events by their type, `Email.Received`; an
+ * extension publishes them as
  * `email.received`. Through this map both mean the same event. Two topics of one type are refused. SPEC: X25.
  */
 import { TopicRegistry } from "../message/topic.ts";
@@ -14,7 +15,7 @@ export class DeclaredTopics {
     for (const topic of SYSTEM_TOPICS) this.#registry.wire(topic);
   }
 
-  /** Throws `TopicError` for a topic whose type is another's. */
+  /** Throws `TopicError` for a topic whose type belongs to another topic. */
   add({ publishes, subscribes }: Manifest): void {
     for (const { topic } of [...publishes, ...subscribes]) if (!isWildcard(topic)) this.#registry.wire(topic);
   }

@@ -1,31 +1,37 @@
 /**
- * Which folders are extensions, and which files of them may be loaded: regular files inside the folder, reached without any symbolic link.
- * What is wrong with a folder is a finding, not an error: the others are found all the same. SPEC: X7-X9.
+ * Which folders are extensions, and which files of them may be loaded: regular files inside the folder, reached without
+ * any symbolic link. A problem of a folder is a finding, not an error: the other folders are found. SPEC: X7-X9.
  */
-import { lstatSync, readdirSync, readFileSync, realpathSync, statSync } from "node:fs";
-import { basename, join, resolve } from "node:path";
-import { EXTENSIONS_MAX, MANIFEST_BYTES_MAX } from "../limits.ts";
+import { readdirSync, readFileSync, statSync } from "node:fs";
+import { basename, dirname, join, resolve } from "node:path";
+import type { Host } from "../host/host.ts";
+import { EXTENSION_STEP_MS, EXTENSIONS_MAX } from "../limits.ts";
+import { type DefinedExtension, isDefinedExtension } from "./define-extension.ts";
+import { importInside } from "./entrypoint.ts";
 import type { Extension } from "./extension.ts";
+import { manifestOfHead } from "./extension-app.ts";
 import { ExtensionError, reasonOf } from "./extension-error.ts";
+import { insideFile } from "./inside-file.ts";
 import { MANIFEST_FILE, type Manifest, readManifest } from "./manifest.ts";
+import { within } from "./time-limit.ts";
 import { fileProblemText } from "./yaml-file.ts";
 
-/** An extension that is code already; its manifest is what `manifest.yaml` would say, without the entrypoint. */
+/** An extension that is code already, with the fields of a `manifest.yaml` but the entrypoint. */
 export interface ExtensionInCode {
   readonly manifest: Readonly<Record<string, unknown>>;
-  readonly extension: Extension;
+  readonly extension: Extension | DefinedExtension;
 }
 
-/** A folder that holds extensions; or each by itself: its folder, or its code. */
-export type ExtensionSources = string | readonly (string | ExtensionInCode)[];
+/** A folder with extensions; or each by itself: its folder, its file, its definition, or its code with a manifest. */
+export type ExtensionSources = string | readonly (string | DefinedExtension | ExtensionInCode)[];
 
 export type Found =
   | {
       readonly kind: "found";
       readonly manifest: Manifest;
-      /** Where its module is; undefined for code. */
+      /** Its folder, or the file that it is; undefined for code. */
       readonly folder: string | undefined;
-      readonly inCode?: Extension;
+      readonly inCode?: Extension | DefinedExtension;
     }
   | {
       readonly kind: "broken";
@@ -35,27 +41,64 @@ export type Found =
       readonly reason: string;
     };
 
-export function discover(sources: ExtensionSources): Found[] {
+export async function discover(sources: ExtensionSources, host: Host): Promise<Found[]> {
   const each = typeof sources === "string" ? extensionFolders(sources) : sources;
   if (each.length > EXTENSIONS_MAX)
     throw new ExtensionError("EXTENSIONS_FOLDER", `there are ${each.length} extensions, at most ${EXTENSIONS_MAX} fit`);
-  return withoutTwins(
-    each.map((source) => (typeof source === "string" ? inFolder(resolve(source)) : fromCode(source))),
-  );
+  const all: Found[] = [];
+  for (const source of each) {
+    if (isDefinedExtension(source)) all.push(ofDefinition(source, undefined));
+    else if (typeof source !== "string") all.push(fromCode(source));
+    else {
+      const file = resolve(source);
+      const found = await within({ host, limitMs: EXTENSION_STEP_MS, what: `loading of ${source}` }, () =>
+        inPlace(file),
+      ).catch((thrown: unknown) => broken(file, reasonOf(thrown)));
+      // A module beside the folders may be a helper of extensions.
+      if (found.kind === "broken" && found.reason === NO_DEFINITION && typeof sources === "string") continue;
+      all.push(found);
+    }
+  }
+  return withoutTwins(all);
 }
 
-/** Sorted, so that every start has the same order. Files beside the folders, and hidden folders, are none. */
+/** Sorted, so that every start has the same order: folders, and modules by their names. Hidden folders and other files are none. */
 function extensionFolders(folder: string): string[] {
   if (!statSync(folder, { throwIfNoEntry: false })?.isDirectory())
     throw new ExtensionError("EXTENSIONS_FOLDER", `there is no folder ${folder}; make it, or leave extensions out`);
   return readdirSync(folder, { withFileTypes: true })
-    .filter((entry) => (entry.isDirectory() || entry.isSymbolicLink()) && !entry.name.startsWith("."))
+    .filter((entry) =>
+      entry.isDirectory() || entry.isSymbolicLink() ? !entry.name.startsWith(".") : MODULE.test(entry.name),
+    )
     .map((entry) => join(folder, entry.name))
     .sort();
 }
 
+/** The extension of a folder or a file, as it is now. `life` counts the starts in this process. */
+export async function inPlace(path: string, life = 0): Promise<Found> {
+  if (!MODULE.test(basename(path))) return inFolder(path);
+  try {
+    const made = (await importInside(dirname(path), basename(path), life)).get("default");
+    return isDefinedExtension(made) ? ofDefinition(made, path) : broken(path, NO_DEFINITION);
+  } catch (thrown) {
+    return broken(path, reasonOf(thrown));
+  }
+}
+
+/** A name of a file that may be an extension; tests and declarations have a second dot. */
+const MODULE = /^[a-z][a-z0-9-]{0,63}\.(?:ts|mts|js|mjs)$/;
+const NO_DEFINITION = "its default export does not come from defineExtension";
+
+function broken(path: string, reason: string): Found {
+  return { kind: "broken", id: basename(path).replace(/\..*$/, ""), folder: path, reason };
+}
+
+function ofDefinition(defined: DefinedExtension, path: string | undefined): Found {
+  return { kind: "found", folder: path, manifest: manifestOfHead(defined.head), inCode: defined };
+}
+
 /** The extension in a folder, as its manifest is now. */
-export function inFolder(folder: string): Found {
+function inFolder(folder: string): Found {
   const id = basename(folder);
   try {
     const text = readFileSync(insideFile(folder, MANIFEST_FILE), "utf8");
@@ -75,23 +118,6 @@ function fromCode({ manifest, extension }: ExtensionInCode): Found {
     return { kind: "found", folder: undefined, manifest: result.manifest, inCode: extension };
   const reason = result.problems.map(({ path, problem }) => `${path}: ${problem}`).join("; ");
   return { kind: "broken", id: String(manifest["id"]), folder: undefined, reason };
-}
-
-/** The path of a file that is inside the folder and no link; throws for any other. */
-export function insideFile(folder: string, file: string): string {
-  const path = join(folder, file);
-  const found = lstatSync(path, { throwIfNoEntry: false });
-  const outside = (why: string) => new ExtensionError("EXTENSION_ENTRYPOINT", `${file} ${why}`);
-  if (lstatSync(folder).isSymbolicLink())
-    throw outside("is not loaded: its folder is a symbolic link; copy the folder");
-  if (found === undefined) throw outside("is not there");
-  if (!found.isFile()) throw outside("is not a regular file");
-  if (file === MANIFEST_FILE && found.size > MANIFEST_BYTES_MAX)
-    throw outside(`has ${found.size} bytes, at most ${MANIFEST_BYTES_MAX} fit`);
-  // Whatever lies between may be a link too.
-  if (realpathSync(path) !== join(realpathSync(folder), file))
-    throw outside("leads out of the folder by a symbolic link");
-  return path;
 }
 
 /** Of two with one id the first is kept. */

@@ -1,15 +1,16 @@
 /**
- * The one door from an extension to the kernel (ADR 004 §8). Two ways to hear of things, kept apart: `subscribeEvent` is durable and comes from
- * the journal, `subscribe` is a hook on the path of a user's message and lives in memory. SPEC: X21-X30.
+ * The one door from an extension to the kernel (ADR 004 §8). Two ways to hear of things, kept apart: `subscribeEvent`
+ * is durable and comes from the journal, `subscribe` is a hook on the path of a user's message and lives in memory.
+ * SPEC: X21-X30.
  *
- * What the manifest does not declare cannot be emitted or subscribed to. When the extension has failed, nothing goes through.
+ * Topics that the manifest does not declare are refused. After the extension failed, all calls are refused.
  */
 import { mkdirSync } from "node:fs";
 import { join } from "node:path";
 import type { Event } from "../bus/event.ts";
 import type { EventBus } from "../bus/event-bus.ts";
 import type { HandlerContext } from "../bus/handler.ts";
-import type { SubscribeOptions, WorkOptions } from "../bus/subscription.ts";
+import type { SubscribeOptions, TransactionalOptions } from "../bus/subscription.ts";
 import type { Space } from "../cells/space.ts";
 import type { Host } from "../host/host.ts";
 import { TIMER_DELAY_MS_MAX } from "../limits.ts";
@@ -37,15 +38,17 @@ export interface EmitOptions {
   readonly correlation?: string | undefined;
   /** The id of the message that caused it. */
   readonly causation?: string | undefined;
-  /** With a key it is published once, however often it is emitted: the event's id follows from extension, topic and key. */
+  /**
+   * With a key it is published once, however often it is emitted: the event's id follows from extension, topic and key.
+   */
   readonly key?: string | undefined;
 }
 
-/** What a handler of events is given beside its event. */
+/** The second argument of an event handler. */
 export interface EventContext {
   /** Counts the tries of this delivery from 1. */
   readonly attempt: number;
-  /** Fires when the handler has timed out, and when nobody waits for it any more. */
+  /** Fires when the handler has timed out, or when its result is no longer needed. */
   readonly signal: AbortSignal;
   /** Publishes a consequence: same correlation, caused by the event. */
   emit(topic: string, payload: Json): Promise<number>;
@@ -138,9 +141,11 @@ export class ExtensionContext {
     return folder;
   }
 
-  // Events, by the journal -------------------------------------------------------------------------------------------------
+  // Events, by the journal --------------------------------------------------------------------------------------------
 
-  /** Publishes an event; resolves with its journal id once it is durable. Calls no handler, and need not be waited for. */
+  /**
+   * Publishes an event; resolves with its journal id once it is durable. Calls no handler, and need not be waited for.
+   */
   emit(topic: string, payload: Json, options: EmitOptions = {}): Promise<number> {
     return this.#forgettable(`${show(topic)} was not emitted`, this.#emit(topic, payload, options));
   }
@@ -167,9 +172,11 @@ export class ExtensionContext {
   subscribeEvent<Payload = Json>(
     topic: string,
     handler: (event: Event<Payload>, tx: EventTx) => unknown,
-    options: Omit<WorkOptions, "subscriberId">,
+    options: Omit<TransactionalOptions, "subscriberId">,
   ): void;
-  /** Hears of events, at least once each; `event.id` tells repetitions. The manifest must declare the topic as `custom`. */
+  /**
+   * Hears of events, at least once each; `event.id` tells repetitions. The manifest must declare the topic as `custom`.
+   */
   subscribeEvent<Payload = Json>(
     topic: string,
     handler: EventHandler<Payload>,
@@ -202,7 +209,7 @@ export class ExtensionContext {
       bus.subscribe(topic, handle, { ...rest, ...(failed ? { onFailed: failed } : {}), timeoutMs: TIMER_DELAY_MS_MAX });
     } else {
       const handle = (event: Event, tx: Tx) => this.#handleOnce(handler as EventWork, event, tx);
-      const failed = onFailed as WorkOptions["onFailed"];
+      const failed = onFailed as TransactionalOptions["onFailed"];
       bus.subscribe(topic, handle, { ...rest, ...(failed ? { onFailed: failed } : {}), timeoutMs: limitMs, space });
     }
     this.#record.subscribed.add(topic);
@@ -247,7 +254,7 @@ export class ExtensionContext {
     return activity.during(async () => cause.during(handling, () => delivery.within(() => handler(event, tx))));
   }
 
-  // The path of a user's message, in memory -----------------------------------------------------------------------------------
+  // The path of a user's message, in memory ---------------------------------------------------------------------------
 
   subscribe(hook: HookName, handler: Hook): void {
     this.#requireRunning();
@@ -286,11 +293,12 @@ export class ExtensionContext {
     return this.#parts.router.invokeAgent(prompt, { correlation, ...options, signal: handling.signal, begin });
   }
 
-  // Others ---------------------------------------------------------------------------------------------------------------------
+  // Others ------------------------------------------------------------------------------------------------------------
 
   /**
-   * Sends a command to the capability that handles it; an error answer is thrown as `Failure`. In a handler it is caused by the event, and
-   * its id follows from the event: a handler that runs again repeats the command, and does not send another.
+   * Sends a command to the capability that handles it; an error answer is thrown as `Failure`. In a handler it is
+   * caused by the event, and its id follows from the event: a handler that runs again repeats the command, and does not
+   * send another.
    */
   async command(type: string, data: Json, options: CommandOptions = {}): Promise<Json> {
     this.#requireOpen(`${type} was not sent`);
@@ -330,7 +338,7 @@ export class ExtensionContext {
     return extension as T;
   }
 
-  /** Fire and forget (ADR 004 §8): that nobody waits for it must not end the process, nor be silent. */
+  /** Fire and forget (ADR 004 §8): a rejection must not end the process, and is logged. */
   #forgettable<T>(what: string, work: Promise<T>): Promise<T> {
     work.catch((thrown: unknown) => this.logger.warn(`${what}: ${reasonOf(thrown)}`));
     return work;

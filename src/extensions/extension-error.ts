@@ -1,18 +1,18 @@
-/** Misuse by an extension, and what keeps one from running. The message says what to do. */
+/** Misuse by an extension, and reasons that keep one from running. The message names the remedy. */
 
 import { thrownText } from "../message/error-data.ts";
 import { MillraceError } from "../message/millrace-error.ts";
 
 export type ExtensionErrorCode =
-  /** There is no such folder, or it is not one. */
+  /** The folder does not exist, or is not a folder. */
   | "EXTENSIONS_FOLDER"
-  /** A manifest says something that it may not. */
+  /** A manifest has a value that is not allowed. */
   | "EXTENSION_MANIFEST"
   /** The entrypoint is not a file inside the extension's folder, or exports no extension. */
   | "EXTENSION_ENTRYPOINT"
   /** A dependency is missing, disabled, part of a circle, or has failed. */
   | "EXTENSION_DEPENDENCY"
-  /** What a provider offers is not what its kind needs. */
+  /** A provider lacks methods that its kind needs. */
   | "EXTENSION_PROVIDER"
   /** The manifest does not declare the topic. */
   | "EXTENSION_TOPIC_UNDECLARED"
@@ -22,7 +22,7 @@ export type ExtensionErrorCode =
   | "EXTENSION_UNKNOWN_NAME"
   /** The row that holds a schedule's slot cannot be used. */
   | "EXTENSION_SCHEDULE"
-  /** An argument is wrong; nothing happened. */
+  /** An argument is wrong; the call had no effect. */
   | "EXTENSION_MISUSE"
   /** No extension that runs is an agent. */
   | "EXTENSION_NO_AGENT"
@@ -34,7 +34,7 @@ export type ExtensionErrorCode =
   | "EXTENSION_KEY_USED"
   /** The agent was asked by itself; it would wait for ever. */
   | "EXTENSION_AGENT_BUSY"
-  /** Something took longer than it may. */
+  /** A call took longer than its limit. */
   | "EXTENSION_TIMED_OUT"
   /** The extension has stopped or failed. */
   | "EXTENSION_STOPPED"
@@ -45,7 +45,7 @@ export class ExtensionError extends MillraceError<ExtensionErrorCode> {
   override readonly name = "ExtensionError";
 }
 
-/** What went wrong, in one line. */
+/** The error in one line. */
 export function reasonOf(thrown: unknown): string {
   return thrownText(thrown).split("\n", 1)[0] || "it failed without saying why";
 }

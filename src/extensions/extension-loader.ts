@@ -1,10 +1,11 @@
 /**
- * The life of all extensions: found, ordered, made, initialized, wired, started, watched, stopped. Each step of each is on its own: what fails is
- * put into ERROR with the reason, together with what depends on it, and the others go on. SPEC: X10-X19.
+ * The life of all extensions: found, ordered, made, initialized, wired, started, watched, stopped. If a step of one
+ * extension fails, it is put into ERROR with the reason, together with its dependents, and the others go on. SPEC:
+ * X10-X19.
  *
- *     const loader = new ExtensionLoader({ sources: "./extensions", … });
+ *     const loader = await ExtensionLoader.open({ sources: "./extensions", … });
  *     await loader.load();              // modules; capabilities() is known from here
- *     await loader.initialize(actors);  // contexts, subscriptions, providers: before the bus delivers anything
+ *     await loader.initialize(actors);  // contexts, subscriptions, providers: before the bus delivers events
  *     await loader.start();             // start(), services, schedules, health
  *     await loader.stop(graceMs);       // in reverse
  */
@@ -20,9 +21,11 @@ import type { AgentLimits } from "./agent-slot.ts";
 import { bringCapabilities, bringsCapabilities, CAPABILITIES_NEED_BOOT } from "./brought-capabilities.ts";
 import { Cause } from "./cause.ts";
 import { DeclaredTopics } from "./declared-topics.ts";
-import { discover, type ExtensionSources } from "./discovery.ts";
+import { isDefinedExtension } from "./define-extension.ts";
+import { discover, type ExtensionSources, type Found } from "./discovery.ts";
 import { loadEntrypoint } from "./entrypoint.ts";
 import { asProvider, type Extension, providerKinds } from "./extension.ts";
+import { type OpenApp, openDefined } from "./extension-app.ts";
 import { type ContextParts, ExtensionContext, type Requests } from "./extension-context.ts";
 import { ExtensionError, reasonOf } from "./extension-error.ts";
 import { ExtensionRecord, type ExtensionStatus, recordsToRestart } from "./extension-record.ts";
@@ -42,11 +45,13 @@ export interface ExtensionLoaderOptions {
   readonly requests: Requests;
   /** The kernel's space. */
   readonly space: Space;
+  /** Runs the app of a defined extension. */
+  readonly openApp: OpenApp;
   readonly sources: ExtensionSources;
   /** Where data folders are made. */
   readonly dataDir: string;
   readonly log?: Log | undefined;
-  /** Whose agent answers where several are offered; the first one's unless given. */
+  /** The extension whose agent answers if several provide one; the first one's unless given. */
   readonly agent?: string | undefined;
   readonly agentLimits?: AgentLimits | undefined;
   /** How long a slot of a schedule is held without a sign of life. */
@@ -62,14 +67,14 @@ export type Actors = ReadonlyMap<string, { stop(): Promise<void> }>;
 
 export class ExtensionLoader {
   readonly router: MessageRouter;
-  /** What manifests declare; complete when the loader is made. */
+  /** The topics of all manifests; complete when the loader is made. */
   readonly topics = new DeclaredTopics();
   readonly #host: Host;
   readonly #bus: EventBus;
   readonly #logger: Logger;
   readonly #schedules: ScheduleTable;
   readonly #activity = new Activity();
-  readonly #parts: ContextParts;
+  readonly #parts: ContextParts & { readonly openApp: OpenApp };
   /** All that were found. */
   #records: readonly ExtensionRecord[];
   /** Those that can be loaded, dependencies first. */
@@ -80,8 +85,12 @@ export class ExtensionLoader {
   #health: Timer | undefined;
   #stopping = false;
 
-  /** Finds and orders them; none of their code runs. Throws only where the sources themselves are wrong. */
-  constructor(options: ExtensionLoaderOptions) {
+  /** Finds and orders them. Of their code, only modules that are extensions in one file are read. Throws for wrong sources. */
+  static async open(options: ExtensionLoaderOptions): Promise<ExtensionLoader> {
+    return new ExtensionLoader(options, await discover(options.sources, options.host));
+  }
+
+  private constructor(options: ExtensionLoaderOptions, all: readonly Found[]) {
     const { host, bus, due, requests, space, dataDir, leaseMs = LEASE_MS, alone = false } = options;
     const log = guarded(host, options.log ?? logToStderr());
     this.#host = host;
@@ -105,11 +114,11 @@ export class ExtensionLoader {
       dataDir,
       extension,
       handlerTimeoutMs,
+      openApp: options.openApp,
     };
-    this.#records = discover(options.sources).map((found) => new ExtensionRecord(found));
+    this.#records = all.map((found) => new ExtensionRecord(found));
     this.#order = this.#ordered();
     for (const record of this.#order) this.#declare(record);
-    for (const record of this.#records) this.#declareConsumers(record);
   }
 
   #declare(record: ExtensionRecord): void {
@@ -120,9 +129,12 @@ export class ExtensionLoader {
     }
   }
 
-  /** Declares the subscriptions of a manifest before any code runs, so that events wait for an extension that fails. */
+  /**
+   * Declares the subscriptions of a manifest before events are delivered, so that they wait for an extension that fails. Those of a
+   * defined extension are declared by its app, under names of their own.
+   */
   #declareConsumers(record: ExtensionRecord): void {
-    if (!record.enabled) return;
+    if (!record.enabled || record.computed !== undefined) return;
     try {
       for (const { topic } of record.manifest?.subscribes ?? []) this.#bus.declare(topic, record.id);
     } catch (thrown) {
@@ -147,7 +159,7 @@ export class ExtensionLoader {
     return order.map((id) => usable.get(id)!);
   }
 
-  // What is known of them -----------------------------------------------------------------------------------------------------
+  // Status ------------------------------------------------------------------------------------------------------------
 
   get statuses(): readonly ExtensionStatus[] {
     return this.#records.map((record) => record.status(this.#schedules.statuses(record.id)));
@@ -157,7 +169,7 @@ export class ExtensionLoader {
     return this.#activity.busy || this.#schedules.busy;
   }
 
-  /** Resolves when none of them has anything under way. */
+  /** Resolves when no extension has open work. */
   async idle(): Promise<void> {
     while (this.busy) {
       await this.#activity.idle();
@@ -165,16 +177,17 @@ export class ExtensionLoader {
     }
   }
 
-  // Boot ------------------------------------------------------------------------------------------------------------------------
+  // Boot --------------------------------------------------------------------------------------------------------------
 
   /** Imports and makes them. */
   async load(): Promise<void> {
     for (const record of this.#order) await this.#load(record);
+    for (const record of this.#records) this.#declareConsumers(record);
   }
 
   #load(record: ExtensionRecord): Promise<void> {
     return this.#step(record, "loading", async () => {
-      record.extension = await makeExtension(record);
+      record.extension = await makeExtension(record, this.#parts);
       record.providers = providerKinds(record.extension);
       record.progress = "made";
     });
@@ -189,7 +202,7 @@ export class ExtensionLoader {
     });
   }
 
-  /** Gives them their contexts and wires them. Nothing is delivered before this is through. */
+  /** Gives them their contexts and wires them. The bus delivers no event before this is done. */
   async initialize(actors: Actors = new Map()): Promise<void> {
     this.#actors = actors;
     wireSystemTopics(this.#bus, this.router);
@@ -203,7 +216,7 @@ export class ExtensionLoader {
     return this.#step(record, "initialize", async () => {
       record.progress = "initialized";
       await record.extension?.initialize?.(new ExtensionContext(record, this.#parts));
-      // A step that took too long is over, and nothing is wired for it.
+      // A step that took too long is over, and is not wired.
       if (!record.usable) return;
       wireProviders(record, this.#parts);
       this.#warnOfSilence(record);
@@ -239,11 +252,11 @@ export class ExtensionLoader {
     });
   }
 
-  // Restart ---------------------------------------------------------------------------------------------------------------------
+  // Restart -----------------------------------------------------------------------------------------------------------
 
   /**
-   * Starts a failed extension again, from its files as they are now, and after it those that failed because they depend on it. Resolves
-   * with their statuses; one that fails again is in ERROR again.
+   * Starts a failed extension again, from its files as they are now, and after it those that failed because they depend
+   * on it. Resolves with their statuses; one that fails again is in ERROR again.
    */
   restart(id: string): Promise<readonly ExtensionStatus[]> {
     const restarted = this.#restarting.then(() => this.#restart(id));
@@ -256,13 +269,13 @@ export class ExtensionLoader {
     const restarted: string[] = [];
     for (const failed of recordsToRestart(this.#records, id)) {
       await failed.ending;
-      const record = failed.renewed();
+      const record = await failed.renewed();
       this.#records = this.#records.map((one) => (one === failed ? record : one));
       this.#order = [...this.#order.filter((one) => one !== failed), record];
       this.#declare(record);
-      this.#declareConsumers(record);
       this.#requireDependencies(record);
       await this.#load(record);
+      this.#declareConsumers(record);
       if (record.usable && bringsCapabilities(record)) await this.#fail(record, CAPABILITIES_NEED_BOOT);
       await this.#initialize(record);
       await this.#start(record);
@@ -291,7 +304,7 @@ export class ExtensionLoader {
       );
   }
 
-  /** One step of one extension; failing at it is the extension's end, and nobody else's. */
+  /** One step of one extension; a failure puts only this extension into ERROR. */
   async #step(record: ExtensionRecord, name: string, work: () => Promise<void>): Promise<void> {
     if (!record.usable) return;
     const limit = { host: this.#host, limitMs: EXTENSION_STEP_MS, what: `${name} of ${record.id}` };
@@ -302,7 +315,7 @@ export class ExtensionLoader {
     }
   }
 
-  // Failing -----------------------------------------------------------------------------------------------------------------------
+  // Failing -----------------------------------------------------------------------------------------------------------
 
   async #fail(record: ExtensionRecord, reason: string): Promise<void> {
     for (const condemned of this.#condemn(record, reason)) {
@@ -311,7 +324,10 @@ export class ExtensionLoader {
     }
   }
 
-  /** Puts it and what depends on it into ERROR and unwires them at once; gives them in the order in which they are to be ended. */
+  /**
+   * Puts it and its dependents into ERROR and unwires them at once; gives them in the order in which they are to be
+   * ended.
+   */
   #condemn(record: ExtensionRecord, reason: string): ExtensionRecord[] {
     if (!record.usable) return [];
     record.fail(reason);
@@ -323,11 +339,12 @@ export class ExtensionLoader {
     return [...dependents.flatMap((dependent) => this.#condemn(dependent, further)), record];
   }
 
-  // The end -----------------------------------------------------------------------------------------------------------------------
+  // The end -----------------------------------------------------------------------------------------------------------
 
   /**
-   * Stops them, dependents first. The bus delivers nothing new to them meanwhile, and what they emit is journaled. Their subscriptions
-   * stay, and so does their way to the kernel: an event that comes in now must not count as one that nobody wants, nor one in hand as failed.
+   * Stops them, dependents first. The bus delivers no new events to them meanwhile, and their events are journaled.
+   * Their subscriptions and their way to the kernel stay: an event that arrives now must not count as unheard, nor one
+   * in hand as failed.
    */
   async stop(graceMs: number): Promise<void> {
     if (this.#stopping) return;
@@ -355,7 +372,7 @@ export class ExtensionLoader {
     if (record.state === "ERROR") await this.#silence(record);
   }
 
-  /** Its capabilities hear nothing more, and answer 503. */
+  /** Its capabilities get no more events, and answer 503. */
   async #silence(record: ExtensionRecord): Promise<void> {
     this.#suspend(record);
     for (const name of Object.keys(record.capabilities))
@@ -376,7 +393,7 @@ export class ExtensionLoader {
     }
   }
 
-  // Health ------------------------------------------------------------------------------------------------------------------------
+  // Health ------------------------------------------------------------------------------------------------------------
 
   #watchHealth(): void {
     if (this.#stopping) return;
@@ -387,7 +404,7 @@ export class ExtensionLoader {
     );
   }
 
-  /** Asks every extension that runs how it is; who says that he is not well, or nothing in time, fails. */
+  /** Calls `healthCheck` of running extensions; an extension fails if it answers anything but true, or late. */
   async checkHealth(): Promise<void> {
     await Promise.all(
       this.#order
@@ -402,8 +419,13 @@ export class ExtensionLoader {
   }
 }
 
-async function makeExtension({ found, life }: ExtensionRecord): Promise<Extension> {
+async function makeExtension(
+  record: ExtensionRecord,
+  parts: ContextParts & { readonly openApp: OpenApp },
+): Promise<Extension> {
+  const { found, life } = record;
   if (found.kind === "broken") throw new ExtensionError("EXTENSION_MANIFEST", found.reason);
   const { inCode, folder, manifest } = found;
-  return inCode ?? loadEntrypoint(folder ?? "", manifest.entrypoint, life);
+  const made = inCode ?? (await loadEntrypoint(folder ?? "", manifest.entrypoint, life));
+  return isDefinedExtension(made) ? openDefined(record, made, parts) : made;
 }

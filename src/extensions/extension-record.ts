@@ -1,6 +1,6 @@
 /**
- * One extension: who it is, in which state, why, and what it has. Everything that is wired for it leaves its opposite here; undoing runs
- * them backwards. The loader alone changes the state. SPEC: X13.
+ * One extension: its manifest, its state with the reason, and its parts. Each wiring leaves its undo function here;
+ * undoing runs them backwards. The loader alone changes the state. SPEC: X13.
  *
  * ```
  *   INACTIVE ──started──> ACTIVE
@@ -9,11 +9,11 @@
  * A disabled one stays INACTIVE. A restart replaces the record of one in ERROR by a new one: a record is one life.
  */
 import type { Capability } from "../loop/capability.ts";
-import { type Found, inFolder } from "./discovery.ts";
+import { type Found, inPlace } from "./discovery.ts";
 import type { Extension, ProviderKind } from "./extension.ts";
 import { ExtensionError } from "./extension-error.ts";
 import type { Manifest } from "./manifest.ts";
-import type { ScheduleStatus } from "./schedule-table.ts";
+import type { Schedule, ScheduleStatus } from "./schedule-table.ts";
 
 export type ExtensionState = "INACTIVE" | "ACTIVE" | "ERROR";
 
@@ -35,7 +35,7 @@ export interface ExtensionStatus {
   readonly schedules: readonly ScheduleStatus[];
 }
 
-/** How far it has come; what was not reached needs no undoing. */
+/** The last step that it reached; later steps need no undoing. */
 type Progress = "found" | "made" | "initialized" | "started";
 
 export class ExtensionRecord {
@@ -47,15 +47,19 @@ export class ExtensionRecord {
   /** Set from `made` on. */
   extension: Extension | undefined;
   providers: readonly ProviderKind[] = [];
-  /** What it brought, by the name that the kernel knows it under. */
+  /** Its capabilities, by the kernel's name for each. */
   capabilities: Readonly<Record<string, Capability>> = {};
+  /** The manifest that follows from the code of a defined extension. */
+  computed: Manifest | undefined;
+  /** Its schedules, if its code defines them. */
+  scheduled: () => readonly Schedule[] = () => [];
   /** Topics that its own code handles. */
   readonly subscribed = new Set<string>();
   /** Its background work; settles when that has ended. */
   service: Promise<void> | undefined;
   /** Fires when it begins to stop, and when it fails. */
   readonly ended = new AbortController();
-  /** True once it has failed: nothing of it goes through to the kernel any more. */
+  /** True once it has failed: its calls to the kernel are refused. */
   closed = false;
   readonly #undo: (() => void)[] = [];
 
@@ -72,7 +76,7 @@ export class ExtensionRecord {
   }
 
   get manifest(): Manifest | undefined {
-    return this.found.kind === "found" ? this.found.manifest : undefined;
+    return this.computed ?? (this.found.kind === "found" ? this.found.manifest : undefined);
   }
 
   get enabled(): boolean {
@@ -80,10 +84,10 @@ export class ExtensionRecord {
   }
 
   /** Its next life, from its files as they are now. */
-  renewed(): ExtensionRecord {
+  async renewed(): Promise<ExtensionRecord> {
     const { found, life } = this;
     if (found.folder === undefined) return new ExtensionRecord(found, life + 1);
-    const now = inFolder(found.folder);
+    const now = await inPlace(found.folder, life + 1);
     const isOther = now.kind === "found" && now.manifest.id !== this.id;
     const reason = `its manifest has another id now; restart the kernel`;
     const next: Found = isOther ? { kind: "broken", id: this.id, folder: found.folder, reason } : now;
@@ -95,13 +99,13 @@ export class ExtensionRecord {
     return this.state !== "ERROR" && this.enabled;
   }
 
-  /** Keeps what takes a wiring back. For one that has failed meanwhile it is taken back at once. */
+  /** Keeps the undo function of a wiring. For an extension that has failed meanwhile it is called at once. */
   wired(undo: () => void): void {
     if (this.closed) undo();
     else this.#undo.push(undo);
   }
 
-  /** Takes back everything that was wired, last first. */
+  /** Undoes all wirings, last first. */
   unwire(): void {
     for (let undo = this.#undo.pop(); undo !== undefined; undo = this.#undo.pop()) undo();
   }
@@ -128,7 +132,10 @@ export class ExtensionRecord {
   }
 }
 
-/** A failed extension and those that failed with it because they depend on it, dependencies first. Throws if it has not failed. */
+/**
+ * A failed extension and those that failed with it because they depend on it, dependencies first. Throws if it has not
+ * failed.
+ */
 export function recordsToRestart(records: readonly ExtensionRecord[], id: string): ExtensionRecord[] {
   const record = records.find((one) => one.id === id);
   if (record === undefined) {

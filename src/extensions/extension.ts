@@ -1,5 +1,5 @@
 /**
- * What an extension may be: every method is optional, and what it has says what it is. A provider is found by its methods, not by a base
+ * The methods of an extension; all are optional, and decide its kind. A provider is found by its methods, not by a base
  * class; one extension may be several. SPEC: X12, X20.
  *
  *     export default class Inbox implements Extension {
@@ -13,30 +13,30 @@ import type { ExtensionContext } from "./extension-context.ts";
 export interface Extension {
   /** Called once, before any event is delivered: subscribe here. */
   initialize?(context: ExtensionContext): unknown;
-  /** Called once everything is wired. */
+  /** Called once all extensions are wired. */
   start?(): unknown;
   stop?(): unknown;
   /** Called last, after `stop`. */
   destroy?(): unknown;
-  /** False, or what it throws, ends the extension. */
+  /** A result of false, or a throw, ends the extension. */
   healthCheck?(): boolean | Promise<boolean>;
 }
 
 /** Reaches a user. */
 export interface ChannelProvider {
-  /** An answer to somebody who wrote. */
+  /** An answer to a user's message. */
   sendToUser?(userId: string, text: string): unknown;
-  /** Something that nobody asked for. */
+  /** A message without a question of the user. */
   sendMessage?(text: string): unknown;
 }
 
 export interface AgentInvocation {
   readonly correlation?: string | undefined;
-  /** What the user wrote, when a user did. */
+  /** The user's text, if a user wrote. */
   readonly userMessage?: string | undefined;
   /** Tools of all extensions that run. */
   readonly tools: readonly AgentTool[];
-  /** Fires when nobody waits for the answer any more. */
+  /** Fires when the answer is no longer needed. */
   readonly signal: AbortSignal;
 }
 
@@ -53,7 +53,7 @@ export interface AgentProvider {
 export interface AgentTool {
   readonly name: string;
   readonly description: string;
-  /** JSON Schema of what it takes. */
+  /** JSON Schema of its input. */
   readonly parameters?: Json;
   execute(input: Json): Json | Promise<Json>;
 }
@@ -68,7 +68,7 @@ export interface ToolProvider {
   getTools(): readonly Tool[];
 }
 
-/** Runs beside everything else until its signal fires. */
+/** Runs in the background until its signal fires. */
 export interface ServiceProvider {
   runBackground(signal: AbortSignal): Promise<unknown>;
 }
@@ -83,7 +83,7 @@ export interface Slot {
   readonly signal: AbortSignal;
 }
 
-/** A text tells the user; anything else says nothing. */
+/** A text is sent to the user; other results are ignored. */
 export type TaskResult = { readonly text: string } | null | undefined | void;
 
 export interface SchedulerProvider {
@@ -94,7 +94,7 @@ export interface SchedulerProvider {
   executeTask?(task: string, slot: Slot): TaskResult | Promise<TaskResult>;
 }
 
-/** Offers commands and queries; called once with the kernel's parts, before it routes anything. */
+/** Offers commands and queries; called once with the kernel's parts, before it routes messages. */
 export interface CapabilityProvider {
   getCapabilities(parts: never): Readonly<Record<string, Capability>>;
 }

@@ -1,7 +1,7 @@
 /**
- * One call of an extension's event handler: its event, its time limit, and the ids of the commands that it sends. The limit does not
- * count while the handler waits for the agent (`hold`). When the time is over, the call is over: nothing that its code sends later
- * goes through. SPEC: X52-X55.
+ * One call of an extension's event handler: its event, its time limit, and the ids of the commands that it sends. The
+ * limit does not count while the handler waits for the agent (`hold`). When the time is over, the call is over:
+ * messages of its code after that are refused. SPEC: X52-X55.
  */
 import { BusError } from "../bus/bus-error.ts";
 import type { Host, Timer } from "../host/host.ts";
@@ -9,7 +9,9 @@ import { contentId } from "../message/content-id.ts";
 import { ID_LENGTH_MAX, type Message } from "../message/envelope.ts";
 import type { Json } from "../message/json.ts";
 
-/** The call as the bus knows it: a `HandlerContext`, or the transaction of a handler that was subscribed with a space. */
+/**
+ * The call as the bus knows it: a `HandlerContext`, or the transaction of a handler that was subscribed with a space.
+ */
 interface HandlerCall {
   readonly signal: AbortSignal;
   requireOpen(what: string): void;
@@ -40,11 +42,11 @@ export class Handling {
     this.#host = host;
     this.#limitMs = limitMs;
     this.#leftMs = limitMs;
-    // Nobody may be waiting when it comes.
+    // The waiter may be gone when it comes.
     this.#timedOut.promise.catch(() => undefined);
   }
 
-  /** The call of a transactional handler, whose time the bus measures. */
+  /** The call of a transactional handler; the bus measures its time. */
   static inTransaction(
     message: Message,
     { delivery, host }: { delivery: { readonly signal: AbortSignal }; host: Host },
@@ -82,7 +84,7 @@ export class Handling {
     }
   }
 
-  /** Stops the clock until what is returned is called. */
+  /** Stops the clock until the returned function is called. */
   hold(): () => void {
     if (this.#timer === undefined) return () => undefined;
     if (this.#holds++ === 0) {
@@ -98,8 +100,8 @@ export class Handling {
   }
 
   /**
-   * The id of a command that the handler sends. It follows from the event and the key, or from the event, type and data: a handler that
-   * runs again sends the same commands, and a capability that remembers ids handles each once.
+   * The id of a command that the handler sends. It follows from the event and the key, or from the event, type and
+   * data: a handler that runs again sends the same commands, and a capability that remembers ids handles each once.
    */
   commandId(extensionId: string, type: string, data: Json, key: string | undefined): string {
     const named = key === undefined ? [extensionId, type, data] : [extensionId, { key }];

@@ -1,5 +1,14 @@
-/** `millrace/extensions`: what authors of extensions import. Needs Node; runs nothing by itself. */
+/** `millrace/extensions`: the entry point for authors of extensions. Needs Node; has no side effects. */
 /// <reference lib="esnext.disposable" preserve="true" />
+export {
+  type DefinedExtension,
+  defineExtension,
+  type ExtensionDefinition,
+  type ExtensionHead,
+  type ExtensionParts,
+  type ToolDefinition,
+  tool,
+} from "./define-extension.ts";
 export type { ExtensionInCode, ExtensionSources } from "./discovery.ts";
 export type {
   AgentInvocation,

@@ -1,12 +1,12 @@
 /**
- * In which order extensions are loaded: each after what it depends on, otherwise as they were found. What depends on something that is not
- * there, or on itself over others, is named with the reason and left out, and so is what depends on it. Pure. SPEC: X10, X11.
+ * The order in which extensions are loaded: each after its dependencies, otherwise as they were found. An extension
+ * with a missing or circular dependency is left out with the reason, and so are its dependents. Pure. SPEC: X10, X11.
  */
 
 export interface Dependent {
   readonly id: string;
   readonly dependsOn: readonly string[];
-  /** Why it cannot be loaded, whatever it depends on. */
+  /** Why it cannot be loaded, apart from its dependencies. */
   readonly unusable?: string | undefined;
 }
 

@@ -1,4 +1,4 @@
-/** What extensions and their loader say: entries with a level and a source, to whoever opened the kernel. */
+/** Log entries of extensions and their loader, with level and source, for the opener of the kernel. */
 import { visibleLine } from "../message/visible-text.ts";
 
 /** From the least to the most important. */
@@ -26,7 +26,7 @@ export function loggerFor(source: string, log: Log): Logger {
   return { debug: at("debug"), info: at("info"), warn: at("warn"), error: at("error") };
 }
 
-/** To the process's error output, one line for each entry, from a level on: what a person should see unless told otherwise. */
+/** To the process's error output, one line for each entry, from a level on: the default without a logger. */
 export function logToStderr(from: LogLevel = "warn"): Log {
   const shown = LOG_LEVELS.slice(LOG_LEVELS.indexOf(from));
   return ({ level, source, message }) => {

@@ -1,5 +1,5 @@
 /**
- * What an extension says of itself before any of its code runs: `manifest.yaml` (ADR 004 §7). SPEC: X1-X6.
+ * The manifest of an extension, read before its code runs: `manifest.yaml` (ADR 004 §7). SPEC: X1-X6.
  *
  *     id: inbox
  *     version: "1.2.0"
@@ -11,7 +11,7 @@
  *       subscribes: [{ topic: user.notify, handler: notify_user, retry: { attempts: 3, backoff_ms: 1000 } }]
  *     schedules: [{ name: look, cron: "0/5 * * * *" }]
  *
- * It checks the text alone; whether files and other extensions are there is found out by those who look.
+ * It checks the text alone; discovery and load order check files and other extensions.
  */
 
 import { RETRY_ATTEMPTS_MAX, TIMER_DELAY_MS_MAX } from "../limits.ts";
@@ -26,6 +26,8 @@ import { isSystemTopic, SYSTEM_PREFIX, SYSTEM_TOPICS } from "./system-topics.ts"
 import { type FileProblem, YamlFile, type YamlValue } from "./yaml-file.ts";
 
 export const MANIFEST_FILE = "manifest.yaml";
+/** Of a manifest that names none. */
+export const VERSION = "1.0.0";
 
 export type EventHandlerKind = "notify_user" | "custom";
 
@@ -45,7 +47,7 @@ export interface ScheduleDeclaration {
   readonly name: string;
   readonly cron: string;
   readonly timezone: string | undefined;
-  /** What `executeTask` is called with; its name unless given. */
+  /** The argument of `executeTask`; its name unless given. */
   readonly task: string;
   /** The topic that is published at each slot, in place of a call. */
   readonly emit: string | undefined;
@@ -92,7 +94,7 @@ function manifestOf(root: YamlValue): Manifest | undefined {
   const fields = root.fields(FIELDS);
   const id = required(root, fields, "id", extensionId);
   const name = fields.get("name")?.text();
-  const version = fields.get("version")?.text() ?? "1.0.0";
+  const version = fields.get("version")?.text() ?? VERSION;
   const description = fields.get("description")?.text() ?? "";
   const entrypoint = required(root, fields, "entrypoint", entrypointOf);
   const dependsOn = distinct(fields.get("depends_on"), extensionId, (dependency) => dependency);

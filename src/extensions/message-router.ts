@@ -1,6 +1,6 @@
 /**
- * The path of a user's message, apart from the bus: channel -> hook `user_message` -> agent -> hook `agent_response` -> channel. In memory; nothing
- * here is journaled. A hook that throws or hangs is logged and stands in nobody's way. SPEC: X28-X33.
+ * The path of a user's message, apart from the bus: channel -> hook `user_message` -> agent -> hook `agent_response` ->
+ * channel. In memory, not journaled. A hook that throws or hangs is logged, and the next one runs. SPEC: X28-X33.
  */
 import type { Host } from "../host/host.ts";
 import { EXTENSION_STEP_MS, HOOK_MS } from "../limits.ts";
@@ -15,7 +15,7 @@ import { within } from "./time-limit.ts";
 export const HOOKS = ["user_message", "agent_response"] as const;
 export type HookName = (typeof HOOKS)[number];
 
-/** What a hook is told: the user's text, or the agent's. */
+/** The argument of a hook: the user's text, or the agent's. */
 export interface HookCall {
   readonly text: string;
   readonly userId: string;
@@ -38,12 +38,12 @@ export interface RouterParts {
   readonly host: Host;
   readonly logger: Logger;
   readonly activity: Activity;
-  /** Whose agent answers where several are offered; the first one's unless given. */
+  /** The extension whose agent answers if several provide one; the first one's unless given. */
   readonly agent?: string | undefined;
   readonly agentLimits?: AgentLimits;
 }
 
-/** Who is meant where a channel knows users by name and nobody has written yet. */
+/** The default user of a channel that knows users by name, before the first message. */
 const ANY_USER = "default";
 
 export class MessageRouter {
@@ -52,7 +52,7 @@ export class MessageRouter {
   readonly #logger: Logger;
   /** In the order of registering. */
   readonly #channels = new Map<string, ChannelProvider>();
-  /** Who wrote last on each channel. */
+  /** The last user who wrote, by channel. */
   readonly #lastUsers = new Map<string, string>();
   readonly #tools = new Map<string, Tool>();
   #hooks: RegisteredHook[] = [];
@@ -78,7 +78,7 @@ export class MessageRouter {
     return [...this.#tools.keys()];
   }
 
-  // Wiring; what is returned undoes it -------------------------------------------------------------------------------------
+  // Wiring; the returned function undoes it ---------------------------------------------------------------------------
 
   registerChannel(id: string, channel: ChannelProvider): () => void {
     this.#channels.set(id, channel);
@@ -121,9 +121,9 @@ export class MessageRouter {
     return this.#hooks.length < before;
   }
 
-  // Messages ---------------------------------------------------------------------------------------------------------------
+  // Messages ----------------------------------------------------------------------------------------------------------
 
-  /** Takes a user's message to the agent and the answer back to him; resolves with the answer. */
+  /** Takes a user's message to the agent and its answer back; resolves with the answer. */
   handleUserMessage(message: UserMessage): Promise<string> {
     return this.#activity.during(() => this.#converse(message));
   }
@@ -152,7 +152,10 @@ export class MessageRouter {
     return this.#activity.during(() => this.agent.invoke(prompt, question));
   }
 
-  /** Over the named channel, else the first one. Rejects where there is none: an event that carries the text has failed, and can be requeued. */
+  /**
+   * Over the named channel, else the first one. Rejects where there is none: an event that carries the text has failed,
+   * and can be requeued.
+   */
   async notifyUser(text: string, channelId?: string): Promise<void> {
     if (typeof text !== "string") throw new ExtensionError("EXTENSION_MISUSE", `a text is needed, got ${show(text)}`);
     const id = channelId ?? this.channels[0];

@@ -1,6 +1,7 @@
 /**
- * From what an extension is to what the kernel does with it: channels, agents and tools go to the message router, `notify_user` topics to the
- * bus, schedules become calls or events. Everything leaves its opposite on the record. SPEC: X20, X26, X40-X44.
+ * Connects the providers of an extension with the kernel: channels, agents and tools with the message router,
+ * `notify_user` topics with the bus; schedules become calls or events. Each wiring leaves its undo function on the
+ * record. SPEC: X20, X26, X40-X44.
  */
 import type { EventBus } from "../bus/event-bus.ts";
 import type { Host } from "../host/host.ts";
@@ -53,9 +54,11 @@ export function wireProviders(record: ExtensionRecord, { bus, router }: WiringPa
   for (const tool of asProvider("tool", extension)?.getTools() ?? []) record.wired(router.registerTool(id, tool));
 }
 
-/** What is to be armed for it. Throws for what could never run. */
+/** The schedules to arm for it. Throws for a schedule that could never run. */
 export function schedulesOf(record: ExtensionRecord, parts: SchedulingParts): Schedule[] {
   const provider = asProvider("scheduler", record.extension!);
+  const ofCode = record.scheduled();
+  if (ofCode.length > 0) return [...ofCode];
   const declared = (record.manifest?.schedules ?? []).map((one) => declaredSchedule(record, one, provider, parts));
   if (provider?.getSchedule === undefined) return declared;
   return [...declared, codeSchedule(record, provider, parts)];

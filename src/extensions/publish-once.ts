@@ -1,6 +1,7 @@
 /**
- * Publishes an event under an id that its publisher chose, once: if the journal has it already, also with another time, nothing happens and
- * the id of the first is given. Another payload under the id is refused. For as long as the journal keeps the event. SPEC: X22, X46.
+ * Publishes an event under an id of the publisher, once: if the journal has it already, also with another time, it is
+ * not appended and the id of the first is given. Another payload under the id is refused. For as long as the journal
+ * keeps the event. SPEC: X22, X46.
  */
 import { BusError } from "../bus/bus-error.ts";
 import type { EventBus } from "../bus/event-bus.ts";

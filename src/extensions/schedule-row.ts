@@ -1,13 +1,13 @@
 /**
- * The row of the due table in which a schedule keeps its slot: one for each schedule, under its name. It is changed only by whoever knows it as
- * it is (a `take` names what it was), so of all processes on a store one gets a slot, and nobody takes a later slot for an earlier one; and it
- * is made only where there is none. SPEC: X43, X44, X47, X48.
+ * The row of the due table in which a schedule keeps its slot: one for each schedule, under its name. A process changes
+ * it only if it is unchanged (a `take` names the row as read), so of all processes on a store one gets a slot, and none
+ * takes a later slot for an earlier one; and it is made only where there is none. SPEC: X43, X44, X47, X48.
  *
  * ```
  *   free   waits for its slot, or for a process that has the schedule
  *   held   a process runs it, and says so by another `beat` well before `forMs` have passed
  * ```
- * No row has a deadline in the table: one that is overdue would wake the timers of an older version for nothing.
+ * No row has a deadline in the table: an overdue one would wake the timers of an older version in vain.
  */
 import { equal } from "../message/equality.ts";
 import { isJsonObject, type Json } from "../message/json.ts";
@@ -40,7 +40,7 @@ export interface Timing {
   readonly timezone: string | undefined;
 }
 
-/** Which schedule, and what it does when its slot comes, for people. */
+/** The schedule and its action, in words for people. */
 export interface ScheduleName extends Timing {
   readonly extensionId: string;
   readonly name: string;
@@ -61,7 +61,7 @@ export interface SlotRow {
 export interface Hold {
   /** The process that holds it. */
   readonly by: string;
-  /** For how long after a beat nobody else takes it. */
+  /** For how long after a beat no other process takes it. */
   readonly forMs: number;
   /** Signs of life so far. */
   readonly beat: number;
@@ -90,12 +90,12 @@ export function put(row: SlotRow): DueRowChange {
   return { ...setting(row), op: "put" };
 }
 
-/** Takes the row if it is still as it is known, and only then goes on with what follows. */
+/** Takes the row if it is unchanged; the following changes depend on that. */
 export function take(row: SlotRow): DueRowChange {
   return { op: "take", kind: SCHEDULE_KIND, key: nameOf(row.schedule), was: dataOf(row) };
 }
 
-/** Takes a row as it was read, whatever it holds. */
+/** Takes a row as it was read, with any content. */
 export function takeAsRead({ kind, key, data }: Pick<DueTableRow, "kind" | "key" | "data">): DueRowChange {
   return { op: "take", kind, key, was: data };
 }
@@ -109,7 +109,7 @@ function dataOf({ schedule, slotMs, attempt, hold }: SlotRow): Json {
   return { extensionId, name, cron, timezone, does, slotMs, attempt, hold: hold ? { ...hold } : null };
 }
 
-/** The slot that a row of the table holds; undefined for what somebody else wrote under that kind. */
+/** The slot that a row of the table holds; undefined for a row of this kind that another program wrote. */
 export function slotIn({ key, data }: DueTableRow): SlotRow | undefined {
   if (!isJsonObject(data)) return undefined;
   const { extensionId, name, cron, timezone, does, slotMs, attempt, hold } = data;
@@ -121,7 +121,7 @@ export function slotIn({ key, data }: DueTableRow): SlotRow | undefined {
   return key === nameOf(schedule) ? row : undefined;
 }
 
-/** Whether an older version wrote the row: it has a deadline, and says nothing here. */
+/** Whether an older version wrote the row: it has a deadline, and its content is not used. */
 export function isOutdated(row: DueTableRow): boolean {
   return row.dueAtMs < NEVER_MS && slotIn(row) === undefined;
 }

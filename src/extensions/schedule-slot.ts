@@ -1,9 +1,10 @@
 /**
- * One schedule's slot as this process knows it: its row of the due table (`schedule-row.ts`), and since when it is known to be so. It is claimed,
- * held, put down for the next slot or left to others, each time only if it is still as it is known. SPEC: X43, X44, X47.
+ * One schedule's slot as this process knows it: its row of the due table (`schedule-row.ts`), and since when it is
+ * known to be so. It is claimed, held, put down for the next slot or left to others, each time only if it is still as
+ * it is known. SPEC: X43, X44, X47.
  *
- * Whether a process that holds a slot is alive is measured on the own monotonic clock, by whether its row changes: the clocks of several
- * machines are never compared. Not here: when a slot is looked at, and what its task does.
+ * Whether a process that holds a slot is alive is measured on the own monotonic clock, by whether its row changes: the
+ * clocks of several machines are never compared. Not here: the times of looking at a slot, and its task.
  */
 import type { Host } from "../host/host.ts";
 import { SCHEDULE_ROWS_MAX, SLOT_TRIES_MAX } from "../limits.ts";
@@ -36,7 +37,7 @@ export interface SlotParts {
   readonly holder: string;
   /** How long a slot is held without a sign of life. */
   readonly leaseMs: number;
-  /** No other process has the store: whatever one holds, it is dead. */
+  /** No other process has the store: other holders are dead. */
   readonly alone: boolean;
 }
 
@@ -56,7 +57,9 @@ export class ScheduleSlot {
     this.#sinceMs = parts.host.monotonic();
   }
 
-  /** The slot that is there, if it has the schedule's timing; else its first one, which of several processes one writes. */
+  /**
+   * The slot that is there, if it has the schedule's timing; else its first one, which of several processes one writes.
+   */
   static async of(parts: SlotParts, { extensionId, name, cron, timezone, does }: ScheduleName): Promise<ScheduleSlot> {
     const schedule = { extensionId, name, cron, timezone, does };
     return new ScheduleSlot(parts, schedule, await establish(parts, schedule));
@@ -76,7 +79,9 @@ export class ScheduleSlot {
     return this.#row.hold?.by === this.#parts.holder;
   }
 
-  /** How long until it may be claimed: until its time, and while somebody holds it until he has not been heard of for long. */
+  /**
+   * How long until it may be claimed: until its time, and while it is held until its holder has been silent for long.
+   */
   waitMs(): number {
     const { host, alone } = this.#parts;
     const { slotMs, hold } = this.#row;
@@ -86,10 +91,10 @@ export class ScheduleSlot {
     return Math.max(untilSlotMs, this.#sinceMs + hold.forMs - host.monotonic());
   }
 
-  /** Makes it this process's, for one more attempt; false if somebody else was first. */
+  /** Makes it this process's, for one more attempt; false if another process was first. */
   async claim(): Promise<boolean> {
     const { holder: by, leaseMs: forMs, alone } = this.#parts;
-    // Whoever holds it may have said since that he still does.
+    // The holder may have renewed it since.
     if (this.#row.hold !== undefined && !alone) await this.#look();
     if (this.waitMs() > 0) return false;
     return this.#replace({ ...this.#row, attempt: this.#row.attempt + 1, hold: { by, forMs, beat: 1 } });
@@ -104,7 +109,10 @@ export class ScheduleSlot {
     );
   }
 
-  /** Puts down the first slot after now in the place of the one that is over. One that was taken over is the other's to put down. */
+  /**
+   * Puts down the first slot after now in the place of the one that is over. One that was taken over is the other's to
+   * put down.
+   */
   async arm(): Promise<void> {
     await this.#end(({ schedule, slotMs }) => {
       // Of kernels that say differently when it comes, the one that was opened last has it.
@@ -113,7 +121,7 @@ export class ScheduleSlot {
     });
   }
 
-  /** Leaves it to whoever wants it next. */
+  /** Leaves it to the next process. */
   async letGo(): Promise<void> {
     await this.#end(({ schedule, slotMs, attempt }) => freeRow(schedule, slotMs, attempt));
   }
@@ -123,12 +131,15 @@ export class ScheduleSlot {
     while (this.#isMine && !(await this.#replace(next(this.#row))));
   }
 
-  /** Puts another row in the place of the one that is known here; false if that one is not there any more, and then it is known which is. */
+  /**
+   * Puts another row in the place of the one that is known here; false if that one is not there any more, and then it
+   * is known which is.
+   */
   async #replace(next: SlotRow): Promise<boolean> {
     const [done = false] = await this.#parts.due.changeDue([take(this.#row), put(next)]);
     if (done) this.#note(next);
     else await this.#look();
-    // It may have been done before, by a write whose answer was lost.
+    // A write whose answer was lost may have done it before.
     return done || isSameRow(this.#row, next);
   }
 

@@ -1,14 +1,15 @@
 /**
- * What is due when for schedules: the slot of each (`schedule-slot.ts`), which survives the process and is run by one of those that share the
- * store, and one timer for the earliest. SPEC: X40-X48.
+ * The due times of schedules: the slot of each (`schedule-slot.ts`), which survives the process and is run by one of
+ * those that share the store, and one timer for the earliest. SPEC: X40-X48.
  *
  * ```
  *   waiting ──slot comes──> claiming ──got it──> running ──task ended, well or not──> waiting for the next slot
- *     ^                        │ somebody else has it        └─process ends──> held until nothing was heard for a lease, then claimed by
- *     └──what is there now─────┘                                               another process, or the next: up to three times
+ *     ^                        │ another process has it      └─process ends──> held until it was silent for a lease, then claimed by
+ *     └──the row of now────────┘                                               another process, or the next: up to three times
  * ```
- * Which schedules there are it learns anew at every start; their slots it finds in the table. The next slot is computed from now, so that
- * slots which were missed, or passed while a task ran, fire once and not one by one. Not here: what a task does.
+ * Which schedules there are it learns anew at every start; their slots it finds in the table. The next slot is computed
+ * from now, so that slots which were missed, or passed while a task ran, fire once and not one by one. Not here: the
+ * tasks.
  */
 import type { Host, Timer } from "../host/host.ts";
 import { pause } from "../host/pause.ts";
@@ -34,11 +35,11 @@ import {
 import { ScheduleSlot, type SlotParts } from "./schedule-slot.ts";
 
 export interface Schedule extends ScheduleName {
-  /** Does what is to be done. What it throws is logged, and the next slot comes as if it had not. */
+  /** Runs the task. A throw is logged, and the next slot comes as usual. */
   run(slot: Slot): Promise<void>;
 }
 
-/** Begins the owner of a schedule that belongs to an app: no extension has such an id. */
+/** Begins the owner of a schedule that belongs to an app: extension ids cannot begin with it. */
 export const APP_OWNER = "app:";
 
 export interface ScheduleStatus {
@@ -61,7 +62,7 @@ export interface ScheduleTableParts {
   readonly logger: Logger;
   /** How long a slot is held without a sign of life. */
   readonly leaseMs: number;
-  /** No other process has the store: whatever one holds, it is dead, and a schedule that is not known here nobody has. */
+  /** No other process has the store: other holders are dead, and a schedule that is not known here has no owner. */
   readonly alone: boolean;
 }
 
@@ -94,8 +95,9 @@ export class ScheduleTable {
   }
 
   /**
-   * Everything that is here has been added: what is not here is removed. Not the rows of extensions that have failed; and where others share
-   * the store not before nobody has run them for long, for they may be theirs. What an older version has left is nobody's.
+   * All schedules of this process have been added; rows of others are removed. Not rows of extensions that have failed;
+   * and if processes share the store, not rows that were run lately, which may be another's. Rows of an older version
+   * have no owner.
    */
   async settle(hasFailed: (extensionId: string) => boolean): Promise<void> {
     const { due, alone } = this.#slots;
@@ -123,7 +125,10 @@ export class ScheduleTable {
       });
   }
 
-  /** Starts nothing more, and lets what runs finish for as long as the grace lasts; then it is told, and its slot left to the next process. */
+  /**
+   * Starts no more tasks, and waits for running ones within the grace; then aborts them and leaves their slots to the
+   * next process.
+   */
   async close(graceMs: number): Promise<void> {
     this.#closed = true;
     this.#timer?.cancel();
@@ -147,7 +152,7 @@ export class ScheduleTable {
     this.#rearm();
   }
 
-  // Waiting -----------------------------------------------------------------------------------------------------------------
+  // Waiting -----------------------------------------------------------------------------------------------------------
 
   #rearm(): void {
     this.#timer?.cancel();
@@ -176,7 +181,7 @@ export class ScheduleTable {
     this.#rearm();
   }
 
-  // Running -----------------------------------------------------------------------------------------------------------------
+  // Running -----------------------------------------------------------------------------------------------------------
 
   async #fire(entry: Entry): Promise<void> {
     const { slot } = entry;
@@ -226,7 +231,7 @@ export class ScheduleTable {
     };
   }
 
-  /** False when there is nothing more to say. */
+  /** False if another process has taken the slot. */
   async #renew(slot: ScheduleSlot): Promise<boolean> {
     try {
       if (await slot.renew()) return true;
@@ -238,7 +243,7 @@ export class ScheduleTable {
     }
   }
 
-  /** Should it fail, the row is as it was, and whoever wants it next waits a little longer. */
+  /** If it fails, the row is unchanged, and the next process waits a little longer. */
   async #letGo(slot: ScheduleSlot): Promise<void> {
     try {
       await slot.letGo();

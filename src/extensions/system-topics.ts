@@ -1,11 +1,13 @@
 /**
- * Topics that the kernel itself answers. Every extension may emit them without declaring it, and so may clients. SPEC: X27.
+ * Topics that the kernel itself answers. Every extension may emit them without declaring it, and so may clients. SPEC:
+ * X27.
  *
  *   system.user.notify        { text, channel_id? }     the user is told
- *   system.agent.task         { prompt, channel_id? }   the agent is asked, the user is told what it answers
- *   system.agent.background   { prompt }                the agent is asked, and nobody is told
+ *   system.agent.task         { prompt, channel_id? }   the agent is asked, the user gets its answer
+ *   system.agent.background   { prompt }                the agent is asked; its answer is dropped
  *
- * A payload that lacks its text fails its delivery with the reason; `millrace requeue` brings it back when it was repaired.
+ * A payload that lacks its text fails its delivery with the reason; `millrace requeue` brings it back when it was
+ * repaired.
  */
 import type { EventBus } from "../bus/event-bus.ts";
 import { TIMER_DELAY_MS_MAX } from "../limits.ts";
@@ -16,7 +18,7 @@ import type { MessageRouter } from "./message-router.ts";
 
 export const SYSTEM_PREFIX = "system.";
 export const SYSTEM_TOPICS = ["system.user.notify", "system.agent.task", "system.agent.background"] as const;
-/** Who handles them, in the journal. */
+/** Their handler's name in the journal. */
 export const SYSTEM_SUBSCRIBER = "kernel";
 
 export function isSystemTopic(topic: string): boolean {
@@ -45,7 +47,7 @@ export function wireSystemTopics(bus: EventBus, router: MessageRouter): void {
   );
 }
 
-/** What a `notify_user` handler does with an event, and what `system.user.notify` means. */
+/** Delivers an event of a `notify_user` handler, or of `system.user.notify`. */
 export function notify(router: MessageRouter, payload: Json): Promise<void> {
   return router.notifyUser(textOf(payload, "text"), channelOf(payload));
 }

@@ -1,6 +1,6 @@
 /**
- * Other people's code, with a limit on how long it is waited for. JavaScript cannot end it: what is over its time counts as failed,
- * its signal fires, and what it comes to later is dropped. SPEC: X16.
+ * Limits how long foreign code is waited for. JavaScript cannot end it: after its time it counts as failed,
+ * its signal fires, and its later result is dropped. SPEC: X16.
  */
 import type { Host } from "../host/host.ts";
 import { ExtensionError } from "./extension-error.ts";
@@ -30,12 +30,12 @@ export async function within<T>(
   const timer = host.timer(limitMs, () => {
     end(new ExtensionError("EXTENSION_TIMED_OUT", `${what} took longer than ${limitMs} ms`));
   });
-  // Begun in a promise, so that what it throws at once is a rejection too.
+  // Begun in a promise, so that a synchronous throw is a rejection too.
   const working = Promise.resolve().then(() => {
     controller.signal.throwIfAborted();
     return work(controller.signal);
   });
-  // Nobody waits for what is late.
+  // The result is late, and not used.
   working.catch(() => undefined);
   try {
     return await Promise.race([working, ended]);

@@ -1,9 +1,9 @@
 /**
- * A YAML text as a tree whose values know where they stand. Whoever reads it asks each value for what it should be; what is not so goes on
- * one list with line and column, and reading goes on, so that an author sees everything at once. SPEC: X2.
+ * A YAML text as a tree whose values know their places. A reader asks each value for a type; a mismatch is added to
+ * one list with line and column, and reading goes on, so that an author sees all problems at once. SPEC: X2.
  *
- * It holds no schema: `manifest.ts` and the kernel's settings say what may be in their files. Aliases are followed, tags of other schemas
- * and expansions without end are refused.
+ * It holds no schema: `manifest.ts` and the kernel's settings know the contents of their files. Aliases are followed,
+ * tags of other schemas and expansions without end are refused.
  */
 
 import { createRequire } from "node:module";
@@ -15,8 +15,9 @@ import { problemText, show } from "../message/problem.ts";
 import { ExtensionError } from "./extension-error.ts";
 
 /**
- * Loaded with the first text that is read: it has a fifth of all modules of a kernel, and most kernels read none. Bundlers do not see
- * that it is needed; `import()`, which they would see, is no way, since a kernel on simulated time must not wait for real files.
+ * Loaded with the first text that is read: it has a fifth of all modules of a kernel, and most kernels read none.
+ * Bundlers do not see that it is needed; `import()`, which they would see, is no way, since a kernel on simulated time
+ * must not wait for real files.
  */
 let loaded: typeof Yaml | undefined;
 const require = createRequire(import.meta.url);
@@ -47,7 +48,7 @@ export function fileProblemText({ line, column, path, problem }: FileProblem): s
   return `${line}:${column}: ${path === "" ? "" : `${path}: `}${problem}`;
 }
 
-/** How often aliases may be expanded in one value; more is a text that unfolds into something huge. */
+/** How often aliases may be expanded in one value; more is a text that unfolds without bound. */
 const ALIASES_MAX = 100;
 
 export class YamlFile {
@@ -90,7 +91,7 @@ export class YamlFile {
 
 interface Place {
   readonly path: string;
-  /** Where a problem is reported when the value itself has no place, such as a key without a value. */
+  /** Where a problem is reported when the value itself has no place, for example a key without a value. */
   readonly offset: number;
 }
 
@@ -115,7 +116,7 @@ export class YamlValue {
     return this.#file.placeOf(this.#offset).column;
   }
 
-  /** Reports what is wrong with it. */
+  /** Reports its problem. */
   wrong(problem: string): undefined {
     this.#file.report(this.#offset, this.path, problem);
     return undefined;

@@ -162,7 +162,7 @@ export class SimulatedHost implements Host {
     if (finished) return result;
     throw new HostError(
       "SIMULATION_STUCK",
-      `Nothing is left to run at ${this.#monotonicMs} ms (seed ${this.seed}), and what was run has not finished: it waits for something that no task or timer of this host will bring.`,
+      `No work is left at ${this.#monotonicMs} ms (seed ${this.seed}), and the run has not finished: it waits for an event that no task or timer of this host will bring.`,
     );
   }
 
@@ -239,7 +239,7 @@ export class SimulatedHost implements Host {
       if (steps < maxSteps) continue;
       throw new HostError(
         "SIMULATION_OVERRUN",
-        `${what} took more than ${maxSteps} steps (seed ${this.seed}, now at ${this.#monotonicMs} ms, ${this.pendingTasks} tasks and ${this.pendingTimers} timers pending). Something re-arms itself for ever: stop it first, give its timer keepAlive: false, or raise maxSteps.`,
+        `${what} took more than ${maxSteps} steps (seed ${this.seed}, now at ${this.#monotonicMs} ms, ${this.pendingTasks} tasks and ${this.pendingTimers} timers pending). Some code re-arms itself forever: stop it first, give its timer keepAlive: false, or raise maxSteps.`,
       );
     }
   }

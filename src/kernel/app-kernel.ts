@@ -64,7 +64,7 @@ export class OpenKernel implements AsyncDisposable {
     }
   }
 
-  // The call ---------------------------------------------------------------------------------------------------------
+  // The call --------------------------------------------------------------------------------------------------------
 
   async #ask(kind: "command" | "query", type: string, data: Json, options: CallOptions | undefined): Promise<Json> {
     if (options === undefined) return this.kernel[kind](type, data);
@@ -98,7 +98,7 @@ export class OpenKernel implements AsyncDisposable {
     });
   }
 
-  // Life -------------------------------------------------------------------------------------------------------------
+  // Life ------------------------------------------------------------------------------------------------------------
 
   /** The socket that other processes connect to, if it was opened with one. */
   get socketPath(): string | undefined {

@@ -1,16 +1,19 @@
 /**
- * The apps of a kernel: a space for each, on the kernel's scheduler, with its event handlers and its schedules. SPEC: A1, A4, A20-A22.
+ * The apps of a kernel: a space for each, on the kernel's scheduler, with its event handlers and its schedules. SPEC:
+ * A1, A4, A20-A22.
  *
  * ```
  *   open spaces ──> build ──> load cells ──> subscribe ──> schedules start
  * ```
  */
 import { type App, isApp } from "../app/app.ts";
-import type { BuiltApp, Wiring } from "../app/built-app.ts";
+import type { BuiltApp, KnownCommands, Wiring } from "../app/built-app.ts";
 import { BUILT_IN_COMMANDS } from "../app/built-in.ts";
+import type { EventBus } from "../bus/event-bus.ts";
 import { Space } from "../cells/space.ts";
+import type { AddedApp } from "../extensions/extension-app.ts";
 import { type Log, loggerFor, logToStderr } from "../extensions/logger.ts";
-import { APP_OWNER, ScheduleTable } from "../extensions/schedule-table.ts";
+import { APP_OWNER, type Schedule, ScheduleTable } from "../extensions/schedule-table.ts";
 import type { Host } from "../host/host.ts";
 import { LEASE_MS } from "../limits.ts";
 import type { Capability } from "../loop/capability.ts";
@@ -31,15 +34,27 @@ export interface AppsParts {
   readonly leaseMs: number | undefined;
   readonly alone: boolean | undefined;
   readonly log: Log | undefined;
+  /** Called with each space that is opened. */
+  readonly onSpace: (space: Space) => void;
+  readonly bus: EventBus;
+  topicOf(type: string): string;
+}
+
+/** An app in its space. Built once the function of the app has been called. */
+interface Member {
+  readonly app: App;
+  readonly space: Space;
+  built: BuiltApp | undefined;
+  /** Whether it belongs to an extension, which decides about its life. */
+  readonly ofExtension: boolean;
 }
 
 export class Apps {
   readonly #parts: AppsParts;
-  readonly #apps: readonly App[];
-  readonly #spaces: readonly Space[];
+  #members: readonly Member[] = [];
   readonly #schedules: ScheduleTable;
   readonly #openedAtMs: number;
-  #built: readonly BuiltApp[] = [];
+  #known: KnownCommands = { names: new Map(), types: [] };
   /** Live queries so far. */
   #watches = 0;
 
@@ -48,73 +63,129 @@ export class Apps {
     const twice = names.find((name, index) => names.indexOf(name) !== index);
     if (names.includes(undefined)) throw new BootError(["apps: takes values of app(name, …), one or a list of them"]);
     if (twice !== undefined) throw new BootError([`two apps are called ${twice}; rename one`]);
-    const { host, store, kernel, space } = parts;
-    const spaces: Space[] = [];
-    for (const { name } of apps)
-      spaces.push(await Space.open({ store, host, name, scheduler: kernel.scheduler, observe: "confirmed", ...space }));
-    return new Apps(apps, parts, spaces);
+    const opened = new Apps(parts);
+    for (const app of apps) await opened.#open(app, false);
+    return opened;
   }
 
-  private constructor(apps: readonly App[], parts: AppsParts, spaces: readonly Space[]) {
+  private constructor(parts: AppsParts) {
     const { host, store, leaseMs = LEASE_MS, alone = false, log = logToStderr() } = parts;
-    this.#apps = apps;
     this.#parts = parts;
-    this.#spaces = spaces;
     this.#openedAtMs = host.now();
     this.#schedules = new ScheduleTable({ host, due: store, logger: loggerFor("schedules", log), leaseMs, alone });
   }
 
+  async #open(app: App, ofExtension: boolean): Promise<Member> {
+    const { host, store, kernel, space: options, onSpace } = this.#parts;
+    const { scheduler } = kernel;
+    const space = await Space.open({ store, host, name: app.name, scheduler, observe: "confirmed", ...options });
+    onSpace(space);
+    const member: Member = { app, space, ofExtension, built: undefined };
+    this.#members = [...this.#members, member];
+    return member;
+  }
+
   /** Calls the functions of the apps. */
   build(): void {
-    const { host } = this.#parts;
-    this.#built = this.#apps.map((app, index) => app.build({ host, space: this.#spaces[index] as Space }));
+    for (const member of this.#members) this.#build(member);
+  }
+
+  #build(member: Member): BuiltApp {
+    const { app, space } = member;
+    member.built = app.build({ host: this.#parts.host, space });
+    return member.built;
+  }
+
+  get #own(): readonly BuiltApp[] {
+    return this.#members.flatMap(({ built, ofExtension }) => (built === undefined || ofExtension ? [] : [built]));
   }
 
   /** A capability for each app, under its name. Its handlers may send commands to all of them, and to the others. */
   capabilities(others: Readonly<Record<string, Capability>> = {}): Record<string, Capability> {
-    const own = this.#built.flatMap(({ commands }) => Object.entries(commands));
+    const own = this.#members.flatMap(({ built }) => Object.entries(built?.commands ?? {}));
     const names = new Map<unknown, string | undefined>();
     for (const [type, command] of own) names.set(command, names.has(command) ? undefined : type);
     const theirs = Object.values(others).flatMap(({ inbound }) => findHandles(inbound).handles);
     const commands = theirs.filter(({ kind }) => kind === "command").map(({ type }) => type);
-    const known = { names, types: [...own.map(([type]) => type), ...commands, ...BUILT_IN_COMMANDS] };
-    return Object.fromEntries(this.#built.map((app) => [app.name, app.capability(known)]));
+    this.#known = { names, types: [...own.map(([type]) => type), ...commands, ...BUILT_IN_COMMANDS] };
+    return Object.fromEntries(this.#own.map((app) => [app.name, app.capability(this.#known)]));
   }
 
   /** Loads the declared state: before any handler, query or effect runs. */
   async load(): Promise<void> {
-    await Promise.all(this.#built.map((app) => app.load()));
+    await Promise.all(this.#own.map((app) => app.load()));
   }
 
-  subscribe(wiring: Wiring): void {
-    for (const app of this.#built) app.subscribe(wiring);
+  subscribe(request: Wiring["request"]): void {
+    const { bus, topicOf } = this.#parts;
+    for (const app of this.#own) app.subscribe({ bus, topicOf, request });
   }
 
   /** Adds the schedules, and removes those that the apps have no more. */
-  async start({ request }: Pick<Wiring, "request">): Promise<void> {
-    const { host } = this.#parts;
-    for (const { name, schedules } of this.#built)
-      for (const { key, pattern, timezone, type, missed } of schedules)
-        await this.#schedules.add({
-          ...{ extensionId: `${APP_OWNER}${name}`, name: key, cron: pattern, timezone, does: `sends ${type}` },
-          run: async ({ slotMs, attempt }) => {
-            const isMissed = slotMs < this.#openedAtMs && attempt === 1;
-            if (isMissed && missed !== "once") return;
-            const metadata = { id: contentId(["slot", name, key, slotMs]), timestamp: host.now() };
-            const answer = await request({ kind: "command", type, data: { at: slotMs }, metadata });
-            if (answer.kind === "error") throw failureFrom(answer.data as ErrorData);
-          },
-        });
-    const own = new Set(this.#built.map(({ name }) => `${APP_OWNER}${name}`));
+  async start(request: Wiring["request"]): Promise<void> {
+    for (const app of this.#own)
+      for (const schedule of this.#schedulesOf(app, `${APP_OWNER}${app.name}`, request))
+        await this.#schedules.add(schedule);
+    const own = new Set(this.#own.map(({ name }) => `${APP_OWNER}${name}`));
     if (own.size > 0) await this.#schedules.settle((owner) => !own.has(owner));
+  }
+
+  #schedulesOf({ name, schedules }: BuiltApp, extensionId: string, request: Wiring["request"]): Schedule[] {
+    const { host } = this.#parts;
+    return schedules.map(({ key, pattern, timezone, type, missed }) => ({
+      ...{ extensionId, name: key, cron: pattern, timezone, does: `sends ${type}` },
+      run: async ({ slotMs, attempt }) => {
+        const isMissed = slotMs < this.#openedAtMs && attempt === 1;
+        if (isMissed && missed !== "once") return;
+        const metadata = { id: contentId(["slot", name, key, slotMs]), timestamp: host.now() };
+        const answer = await request({ kind: "command", type, data: { at: slotMs }, metadata });
+        if (answer.kind === "error") throw failureFrom(answer.data as ErrorData);
+      },
+    }));
+  }
+
+  // Of extensions ---------------------------------------------------------------------------------------------------
+
+  /** Runs the app of an extension. The extension decides when it subscribes, and when it ends. */
+  async add(app: App): Promise<AddedApp> {
+    const { kernel, bus, topicOf } = this.#parts;
+    const before = this.#members.find(({ app: { name } }) => name === app.name);
+    if (before?.ofExtension === false) throw new BootError([`an app is called ${app.name}; rename the extension`]);
+    // Its space of an earlier life, when an extension is restarted.
+    if (before !== undefined) await this.#remove(before);
+    const member = await this.#open(app, true);
+    try {
+      const built = await kernel.restore(() => this.#build(member));
+      await built.load();
+      return {
+        built,
+        capability: () => built.capability(this.#known),
+        subscribe: (request, during) => {
+          if (!built.hasRequests) built.capability(this.#known);
+          built.subscribe({ bus, topicOf, request, during });
+          return built.subscriptions.map(({ event, subscriberId }) => {
+            return { event, end: () => void bus.suspend(topicOf(event), subscriberId) };
+          });
+        },
+        schedules: (request) => this.#schedulesOf(built, app.name, request),
+        remove: () => this.#remove(member),
+      };
+    } catch (error) {
+      await this.#remove(member);
+      throw error;
+    }
+  }
+
+  async #remove(member: Member): Promise<void> {
+    this.#members = this.#members.filter((one) => one !== member);
+    await member.space.close({ graceMs: 0 });
   }
 
   /** Tells of the answers of a query: of confirmed state, and only when they differ. */
   watch(type: string, data: Json, watcher: Watcher): () => void {
-    for (const [index, app] of this.#built.entries()) {
-      const read = app.query(type, data);
+    for (const { built, space } of this.#members) {
+      const read = built?.query(type, data);
       if (read === undefined) continue;
-      const space = this.#spaces[index] as Space;
       const id = `live ${type} ${++this.#watches}`;
       const unlisten = space.scheduler.onError((error, node) => node?.id === id && watcher.failed(error));
       const stop = space.effect(read, (value) => watcher.answer(value), { id, confirmed: true });
@@ -127,7 +198,7 @@ export class Apps {
   }
 
   get spaces(): readonly Space[] {
-    return this.#spaces;
+    return this.#members.map(({ space }) => space);
   }
 
   get busy(): boolean {
@@ -143,6 +214,6 @@ export class Apps {
   }
 
   async close(graceMs: number): Promise<void> {
-    await Promise.all(this.#spaces.map((space) => space.close({ graceMs })));
+    await Promise.all(this.spaces.map((space) => space.close({ graceMs })));
   }
 }

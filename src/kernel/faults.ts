@@ -27,7 +27,7 @@ export class Faults {
       case "store-trouble":
         return this.#tell("Sys.BusFault", { doing: observation.doing, reason: observation.error });
       case "lease-lost": {
-        const reason = "its lease ended before it was renewed; what it was handling may be handled by another process";
+        const reason = "its lease ended before it was renewed; its events may be handled by another process";
         return this.#tell("Sys.BusFault", { lease: observation.lease, reason });
       }
       case "no-subscriber":

@@ -67,7 +67,7 @@ function reasonOf(error: unknown, path: string): string {
     case "EROFS":
       return `${nearestExisting(path)} is on a disk that can only be read`;
     case "ENOENT":
-      return `nothing can be made in ${nearestExisting(path)}`;
+      return `no file can be created in ${nearestExisting(path)}`;
     case "ENOTDIR":
     case "EEXIST":
       return `${nearestExisting(path)} is not a directory`;

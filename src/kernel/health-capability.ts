@@ -11,7 +11,7 @@ export function healthCapability(health: () => KernelHealth): Capability {
     description: "how this kernel is",
     queries: {
       "Kernel.Health": {
-        description: "state, actors, connections, nodes, and every extension with its state and what is wrong with it",
+        description: "state, actors, connections, nodes, and every extension with its state and problem",
         // Drops undefined fields, which a message cannot carry.
         handle: (): Json => JSON.parse(JSON.stringify(health())),
       },

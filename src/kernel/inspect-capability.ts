@@ -102,10 +102,10 @@ export interface PendingView {
 
 export function inspectCapability(inspected: Inspected): Capability {
   return capability({
-    description: "what is in this kernel, and why it did what it did",
+    description: "the contents of this kernel, and the causes of its actions",
     queries: {
       "Kernel.Graph": {
-        description: "capabilities with what they handle, emit and subscribe to, and the nodes of the derived state",
+        description: "capabilities with their messages and subscriptions, and the nodes of the derived state",
         input: pageOfNodes,
         handle: (page: { fromNode?: number } | null) => plain(graph(inspected, page?.fromNode ?? 0)),
       },
@@ -115,7 +115,7 @@ export function inspectCapability(inspected: Inspected): Capability {
         handle: ({ node }: { node: string }) => plain(why(inspected.space, node)),
       },
       "Kernel.Runs": {
-        description: "what commits changed, and which nodes ran because of them",
+        description: "the changes of commits, and the nodes that ran because of them",
         input: commitList,
         handle: ({ commits }: { commits: readonly CommitIdentity[] }) => plain({ commits: found(inspected, commits) }),
       },
@@ -145,7 +145,7 @@ function plain(value: unknown): Json {
   return JSON.parse(JSON.stringify(value));
 }
 
-// Answers ------------------------------------------------------------------------------------------------------------
+// Answers -----------------------------------------------------------------------------------------------------------
 
 function graph({ loop, space, bus, topicOf }: Inspected, fromNode: number): GraphView {
   const capabilities = [...loop().actors].map(([name, actor]): CapabilityView => {
@@ -203,7 +203,7 @@ function pending(loop: EventLoop): PendingView[] {
   }));
 }
 
-// Inputs -------------------------------------------------------------------------------------------------------------
+// Inputs ------------------------------------------------------------------------------------------------------------
 
 const pageOfNodes = dataSchema<{ fromNode?: number } | null>(
   (data) => {

@@ -83,7 +83,7 @@ export function runningIn(directory: DataDirectory): string {
   if (existsSync(socketFile))
     return `a kernel is running in ${path}${pid === undefined ? "" : ` (pid ${pid})`}; stop it with: millrace send Syscall.Shutdown`;
   const end = pid === undefined ? "end its process" : `end it with: kill ${pid}`;
-  return `a kernel is running in ${path} without ${socketFile}: it is starting or ending, or somebody removed that; ${end}`;
+  return `a kernel is running in ${path} without ${socketFile}: it is starting or ending, or the file was removed; ${end}`;
 }
 
 /** Writes a new file under that name: an existing link is removed, not followed. */

@@ -2,7 +2,7 @@
  * The kernel: composes store, space, bus, loop, extensions and adapters. Boot and shutdown are lists of steps; opened
  * parts are closed in the opposite order, also after a failed boot.
  *
- *     open store -> recover -> replica and scheduler -> routing table, actors, subscriptions -> extensions are initialized and wired
+ *     open store -> recover -> replica and scheduler -> routing table, actors, subscriptions -> extensions
  *       -> dispatch -> extensions start -> socket -> ready
  *
  * SPEC: K20-K29. All functions of a kernel are in its capabilities.
@@ -142,21 +142,22 @@ export class Kernel implements AsyncDisposable {
     this.#space.scheduler.onError((error, node) => faults.ofNode(error, node?.id));
     this.#life.goOn();
     if (options.trace) this.#runs = new RunLog(this.#space.scheduler);
+    this.#addSpace(this.#space);
     const parts: KernelParts = { host, store, bus: this.#bus, space: this.#space };
     this.#apps = await Apps.open(options.apps ?? [], {
       ...{ host, store, kernel: this.#space, space: { ...persist, ...limits.space } },
-      ...{ leaseMs, alone: options.alone, log: options.log },
+      ...{ leaseMs, alone: options.alone, log: options.log, bus: this.#bus, topicOf: this.#topicOf },
+      onSpace: (space) => this.#addSpace(space),
     });
     this.#opened.note("apps", (graceMs) => this.#apps.close(graceMs));
-    for (const space of [this.#space, ...this.#apps.spaces]) this.#runs?.add(space);
     const others = await this.#space.restore(() => {
       this.#apps.build();
       return typeof options.capabilities === "function" ? options.capabilities(parts) : options.capabilities;
     });
-    const ofApp = { ...others, ...this.#apps.capabilities(others) };
     await this.#apps.load();
-    const extensions = this.#findExtensions(options, limits);
+    const extensions = await this.#findExtensions(options, limits);
     await extensions?.load();
+    const ofApp = { ...others, ...this.#apps.capabilities(others) };
     this.#life.goOn();
     const own = { ...this.#builtIn(clearance), timer: this.#timer(limits.timer), ...ofApp };
     this.#loop = await EventLoop.boot({
@@ -178,13 +179,12 @@ export class Kernel implements AsyncDisposable {
       this.#loop.observations.tell("Sys.ActorFault", { capability, reason, type });
     };
     this.#bus.requester = this.#requester;
-    for (const space of [this.#space, ...this.#apps.spaces]) space.requester = this.#requester;
     this.#opened.note("bus", (graceMs) => this.#bus.stop({ graceMs }));
     this.#opened.note("commands", (graceMs) => this.#commands.stop({ graceMs }));
     // Extensions end before the bus, so that their last events are journaled.
     this.#opened.note("extensions", async (graceMs) => extensions?.stop(graceMs));
     const request = (message: Message) => this.#loop.request(message);
-    this.#apps.subscribe({ bus: this.#bus, topicOf: this.#topicOf, request });
+    this.#apps.subscribe(request);
     await extensions?.initialize(this.#loop.actors);
     this.#life.goOn();
     this.#piecesLeft = (await this.#space.resume(options.patterns ?? [])).left;
@@ -193,7 +193,7 @@ export class Kernel implements AsyncDisposable {
     await this.#commands.start();
     this.#life.goOn();
     this.#opened.note("schedules", (graceMs) => this.#apps.stopSchedules(graceMs));
-    await this.#apps.start({ request });
+    await this.#apps.start(request);
     await extensions?.start();
     this.#life.goOn();
     if (socketPath !== undefined) await this.#listen(socketPath, clearance, limits.socket);
@@ -210,14 +210,20 @@ export class Kernel implements AsyncDisposable {
     this.#opened.note("socket", () => socket.close());
   }
 
-  #findExtensions(
+  #addSpace(space: Space): void {
+    this.#runs?.add(space);
+    space.requester = this.#requester;
+  }
+
+  async #findExtensions(
     { extensions: sources, agent, log, ...options }: KernelOptions,
     { bus: { handlerTimeoutMs }, agent: agentLimits }: LimitsByPart,
-  ): ExtensionLoader | undefined {
+  ): Promise<ExtensionLoader | undefined> {
     if (sources === undefined) return undefined;
     const dataDir = options.extensionData ?? join(dataDirectory(process.env).path, "extensions");
-    this.#extensions = new ExtensionLoader({
+    this.#extensions = await ExtensionLoader.open({
       ...{ host: this.#host, bus: this.#bus, due: this.#store, requests: this, space: this.#space },
+      openApp: (app) => this.#apps.add(app),
       ...{
         sources,
         dataDir,
@@ -251,7 +257,12 @@ export class Kernel implements AsyncDisposable {
     };
     const wired = (one: Capability): Capability => ({
       ...one,
-      spawn: (context) => one.spawn({ ...context, ...given, noteFailed: this.#noteFailed(context.name, observe) }),
+      spawn: (context) => {
+        const actor = one.spawn({ ...context, ...given, noteFailed: this.#noteFailed(context.name, observe) });
+        // Whether this is an actor is checked by the loop.
+        actor?.watch?.(this.#board, context.name);
+        return actor;
+      },
     });
     return Object.fromEntries(Object.entries(capabilities).map(([name, one]) => [name, wired(one)]));
   }
@@ -302,7 +313,7 @@ export class Kernel implements AsyncDisposable {
     };
   }
 
-  // In-process use ---------------------------------------------------------------------------------------------------
+  // In-process use --------------------------------------------------------------------------------------------------
 
   get space(): Space {
     return this.#space;
@@ -420,7 +431,7 @@ export class Kernel implements AsyncDisposable {
     } while (this.#isBusy || !this.#space.scheduler.isIdle);
   }
 
-  // The end ----------------------------------------------------------------------------------------------------------
+  // The end ---------------------------------------------------------------------------------------------------------
 
   /** Graceful stop: no new requests, running work finishes within the grace, then all parts close. Idempotent. */
   close({ graceMs = DRAIN_MS }: { graceMs?: number } = {}): Promise<void> {
@@ -465,7 +476,7 @@ export class Kernel implements AsyncDisposable {
     const hasStopped = await new Grace(this.#host, graceMs).outlasts(this.#loop.stop(), LAST_ANSWERS_MS);
     if (hasStopped) return;
     const names = this.#loop.stopping.join(", ");
-    throw new Error(`told to terminate and not ended in time: ${names}; what they hold ends with the process`);
+    throw new Error(`told to terminate and not ended in time: ${names}; their work ends with the process`);
   }
 
   #unwind(grace: Grace): Promise<void> {

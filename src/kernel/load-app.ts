@@ -106,7 +106,7 @@ async function importModule(path: string, file: string): Promise<Readonly<Record
     return await import(pathToFileURL(file).href);
   } catch (error) {
     if (isPackageMissing(error))
-      throw new AppError(`${error.message}; install what the app needs first: npm install`, { cause: error });
+      throw new AppError(`${error.message}; install its dependencies first: npm install`, { cause: error });
     const meant = meantFile(error);
     if (meant !== undefined)
       throw new AppError(`${thrownText(error)}; an import names the file with its extension: ${meant}`, {

@@ -1,10 +1,10 @@
 /**
  * Actions of an operator, in the process that owns the store: on journal rows (`Kernel.Requeue`, `Kernel.Discard`,
  * `Kernel.Purge`), consumers (`Kernel.RemoveConsumer`), timers (`Kernel.CancelTimer`), extensions
- * (`Kernel.RestartExtension`) and actors (`Kernel.Heal`). All but `RemoveConsumer` and `Heal` leave an audit row in the
- * journal (`Sys.Audited`). SPEC: K40, K90, K91.
+ * (`Kernel.RestartExtension`) and actors (`Kernel.Heal`). Each leaves an audit row in the journal (`Sys.Audited`).
+ * SPEC: K40, K90, K91.
  */
-import { type OperatorAction, recordAction } from "../bus/audit.ts";
+import { consumersRemoved, type OperatorAction, recordAction } from "../bus/audit.ts";
 import type { EventBus } from "../bus/event-bus.ts";
 import { ExtensionError } from "../extensions/extension-error.ts";
 import type { ExtensionLoader } from "../extensions/extension-loader.ts";
@@ -37,7 +37,7 @@ interface Ids extends ByOperator {
   readonly consumer?: string;
 }
 
-interface ConsumerName {
+interface ConsumerName extends ByOperator {
   readonly name: string;
   readonly pattern?: string;
 }
@@ -49,11 +49,12 @@ interface Bounds extends ByOperator {
 
 /** Audit rows for a verb that changes the store of a stopped kernel. */
 export const recordOperatorAction = recordAction;
+export const removedByOperator = consumersRemoved;
 
 export function operatorCapability({ host, bus, store, extensions, loop }: OperatorParts): Capability {
   const record = (action: OperatorAction) => recordAction({ host, store }, action);
   return capability({
-    description: "what an operator does to dead letters, done rows and timers",
+    description: "operations on dead letters, done rows and timers",
     // The audit row is durable before the answer.
     durable: "unawaited",
     sends: { "Timer.Cancel": "command" },
@@ -89,8 +90,12 @@ export function operatorCapability({ host, bus, store, extensions, loop }: Opera
       "Kernel.RemoveConsumer": {
         description: "removes a consumer that is gone for good, and settles the events that wait for it alone",
         input: consumerName,
-        handle: async ({ name, pattern }: ConsumerName) =>
-          JSON.parse(JSON.stringify({ removed: await bus.removeConsumers(name, pattern) })) as Json,
+        handle: async ({ name, pattern, by }: ConsumerName) => {
+          const removed = await bus.removeConsumers(name, pattern);
+          const action = consumersRemoved(by, name, removed);
+          if (action !== undefined) await record(action);
+          return JSON.parse(JSON.stringify({ removed })) as Json;
+        },
       },
       "Kernel.RestartExtension": {
         description: "starts an extension in ERROR again, and those that failed because they depend on it",
@@ -104,11 +109,14 @@ export function operatorCapability({ host, bus, store, extensions, loop }: Opera
       "Kernel.Heal": {
         description: "starts an actor that was given up after too many crashes",
         input: capabilityName,
-        handle: ({ capability: name }: { capability: string }) => {
+        handle: async ({ capability: name, by }: ByOperator & { capability: string }) => {
           const actor = loop().actors.get(name);
           if (!actor) throw new Failure(404, `there is no capability ${name}; see: millrace ls actors`);
           const healed = actor.state === "unhealthy";
-          if (healed) actor.heal();
+          if (healed) {
+            actor.heal();
+            await record({ action: "heal", by, capability: name });
+          }
           return { healed, state: actor.state };
         },
       },
@@ -197,17 +205,26 @@ const consumerName = dataSchema<ConsumerName>(
   (data) => {
     const { name, pattern } = (data ?? {}) as { name?: unknown; pattern?: unknown };
     if (typeof name !== "string") return "name: must be a consumer's name";
-    return pattern === undefined || typeof pattern === "string" ? undefined : "pattern: must be a topic or a pattern";
+    if (pattern !== undefined && typeof pattern !== "string") return "pattern: must be a topic or a pattern";
+    return byProblem(data);
   },
-  { type: "object", properties: { name: { type: "string" }, pattern: { type: "string" } }, required: ["name"] },
+  {
+    type: "object",
+    properties: { name: { type: "string" }, pattern: { type: "string" }, by: { type: "string" } },
+    required: ["name"],
+  },
 );
 
-const capabilityName = dataSchema<{ capability: string }>(
+const capabilityName = dataSchema<ByOperator & { capability: string }>(
   (data) =>
     typeof (data as { capability?: unknown } | null)?.capability === "string"
-      ? undefined
+      ? byProblem(data)
       : "capability: must be the name of a capability",
-  { type: "object", properties: { capability: { type: "string" } }, required: ["capability"] },
+  {
+    type: "object",
+    properties: { capability: { type: "string" }, by: { type: "string" } },
+    required: ["capability"],
+  },
 );
 
 const timerId = dataSchema<ByOperator & { timerId: string }>(

@@ -1,6 +1,7 @@
 /**
- * A whole kernel for tests: memory store, simulated time, simulated process. Time passes only where the test says so, and while it waits for
- * an answer. `crash` kills the process at once, `restart` ends it in order; a new one opens the same disk. SPEC: T60-T66.
+ * A whole kernel for tests: memory store, simulated time, simulated process. Time passes only where the test says so,
+ * and while it waits for an answer. `crash` kills the process at once, `restart` ends it in order; a new one opens the
+ * same disk. SPEC: T60-T66.
  *
  *     await using t = await testKernel(shop);
  *     await t.command("Shop.Order", { price: 30 });
@@ -79,7 +80,7 @@ export class TestKernel implements AsyncDisposable {
     return this.#running.open;
   }
 
-  // Calls --------------------------------------------------------------------------------------------------------------------
+  // Calls -----------------------------------------------------------------------------------------------------------
 
   /** Sends a command, and lets time pass until it is answered. */
   command(...call: Parameters<OpenKernel["command"]>): Promise<Json> {
@@ -110,7 +111,7 @@ export class TestKernel implements AsyncDisposable {
     return this.#ask(({ kernel }) => kernel.publish(...call));
   }
 
-  // Time ---------------------------------------------------------------------------------------------------------------------
+  // Time ------------------------------------------------------------------------------------------------------------
 
   /** Lets time pass: milliseconds, or text like `"5 min"`. All that falls due meanwhile runs. */
   advance(duration: Duration): Promise<void> {
@@ -123,7 +124,7 @@ export class TestKernel implements AsyncDisposable {
     return this.#drive(() => this.host.advance(0));
   }
 
-  // The process --------------------------------------------------------------------------------------------------------------
+  // The process -----------------------------------------------------------------------------------------------------
 
   /** Ends the process in order and starts another on the same disk; with `tested`, that runs from now on. */
   async restart(tested: Tested = this.#tested): Promise<void> {
@@ -176,7 +177,7 @@ export class TestKernel implements AsyncDisposable {
     return this.#stop();
   }
 
-  // Looking ------------------------------------------------------------------------------------------------------------------
+  // Looking ---------------------------------------------------------------------------------------------------------
 
   /** Events that failed for good, and commands that nobody waited for: the latest 1,000, oldest first. */
   async deadLetters(): Promise<readonly JournalRow[]> {
@@ -184,12 +185,14 @@ export class TestKernel implements AsyncDisposable {
     return rows.toReversed();
   }
 
-  /** Faults that the kernel has reported since they were last taken: errors of handlers, effects and computed values. */
+  /**
+   * Faults that the kernel has reported since they were last taken: errors of handlers, effects and computed values.
+   */
   takeFaults(): Message[] {
     return this.#faults.splice(0);
   }
 
-  // Driving ------------------------------------------------------------------------------------------------------------------
+  // Driving ---------------------------------------------------------------------------------------------------------
 
   /** Calls the kernel, and drives the simulation until the call is answered. */
   async #ask<T>(call: (open: OpenKernel) => Promise<T>): Promise<T> {

@@ -1,5 +1,5 @@
 /**
- * Why a message is refused before it reaches an actor: clearance and events of the kernel's own (403), data that does not fit
+ * Refusals before a message reaches an actor: clearance and the kernel's own events (403), data that does not fit
  * (422). SPEC: L8, F9, N19.
  */
 import type { Message } from "../message/envelope.ts";
@@ -25,16 +25,19 @@ export function refusalOf({ message, origin }: Sent, { name, capability }: Super
     };
   if (!mayBeTold(origin, capability)) {
     const whose = origin.kind === "actor" ? origin.actor.name : "this connection";
-    const reason = `${message.type} may tell what is above the clearance of ${whose}`;
+    const reason = `${message.type} may reveal data above the clearance of ${whose}`;
     return { code: 403, reason: `${reason}; give ${name} a clearance that lies within it` };
   }
   if (!mayKnow(capability, message))
-    return { code: 403, reason: `${message.type} was made of what is above the clearance of ${name}` };
+    return { code: 403, reason: `${message.type} was made from data above the clearance of ${name}` };
   const problem = schemaProblem(capability.inbound, message);
   return problem && { code: 422, reason: problem.text, extras: { data: problem.data } };
 }
 
-/** Why an event of a client is not published; undefined where it is. Actors publish only the types that they declare. */
+/**
+ * The reason why an event of a client is not published; undefined if it is. Actors publish only the types that they
+ * declare.
+ */
 export function eventRefusal({ message: { type }, origin }: Sent): string | undefined {
   if (origin.kind !== "adapter") return undefined;
   const problem = kernelEventProblem(type);
@@ -43,14 +46,17 @@ export function eventRefusal({ message: { type }, origin }: Sent): string | unde
   return "a connection with a clearance cannot publish events; send a command to a capability that does";
 }
 
-/** Whether what a message was made of is within a capability's clearance. */
+/** Whether the label of a message is within a capability's clearance. */
 export function mayKnow({ clearance }: Capability, message: Message): boolean {
   return (
     message.metadata.label === undefined || clearance === undefined || isWithin(labelOfMessage(message), clearance)
   );
 }
 
-/** Whether whoever asks may know whatever a capability may answer. To one that relays, an actor only gives what is to be said for it. */
+/**
+ * Whether all answers of a capability are within the clearance of the sender. A relay is exempt, because it gets only
+ * acknowledgements.
+ */
 function mayBeTold(origin: Origin, capability: Capability): boolean {
   const clearance = clearanceOf(origin);
   if (clearance === undefined || (origin.kind === "actor" && capability.relays)) return true;

@@ -1,6 +1,6 @@
 /**
- * Where answers go: to the connection, actor or caller that asked. Ends entries of the pending table. SPEC: L2, L6, L7, L10.
- * Every refusal and every answer that cannot be delivered is observed.
+ * Delivers answers to the connection, actor or caller that asked, and ends entries of the pending table. Every refusal
+ * and every undeliverable answer is observed. SPEC: L2, L6, L7, L10.
  */
 import type { HandlingRing } from "../bus/handling-ring.ts";
 import type { Host } from "../host/host.ts";
@@ -40,8 +40,8 @@ export class Answers {
   }
 
   /**
-   * Says why a message was not accepted. The sender of a request and the client that sent an event get an error; the pending
-   * table is not touched.
+   * Tells why a message was not accepted. The sender of a request and the client that sent an event get an error; the
+   * pending table is not changed.
    */
   refuse({ message, origin }: Sent, code: SystemErrorCode, reason: string, extras?: ErrorExtras): void {
     const { host, lanes, observations } = this.#parts;
@@ -72,7 +72,9 @@ export class Answers {
     observations.tell("Sys.RoutingError", { kind: "invalid", type, code, reason: message });
   }
 
-  /** Answers a pending request and removes it. With `from`, only a request of that actor; with `request`, only that one. */
+  /**
+   * Answers a pending request and removes it. With `from`, only a request of that actor; with `request`, only that one.
+   */
   resolve(id: string, answer: Answer, from?: SupervisedActor, request?: PendingRequest): boolean {
     const { pending, lanes, handlings } = this.#parts;
     const entry = pending.take(id, from, request);

@@ -1,9 +1,9 @@
 /**
- * What the program asks in its own process: whole messages (`request`), or as a function is called (`command`, `query`), where the loop makes the
- * message. Data is checked and copied when it is asked, whatever the caller does with it afterwards. SPEC: L8.
+ * Requests from the program itself: whole messages (`request`), or calls (`command`, `query`), for which the loop makes
+ * the message. Data is checked and copied at the call. SPEC: L8.
  *
- * A message that is made here is nobody else's, and neither is its id: nothing of it is copied again, and nobody can have asked it before, so it
- * is not looked for. That is a third of the time of a request in process (decision 0007).
+ * A message that is made here needs no further copy, and its new id needs no look-up in the pending table. That saves a
+ * third of the time of a request in process (decision 0007).
  */
 import type { Host } from "../host/host.ts";
 import { checkEnvelope, type Message } from "../message/envelope.ts";
@@ -36,7 +36,7 @@ export class Callers {
   }
 
   #ask(make: typeof query, type: string, data: Json, lineage: Lineage | undefined): Promise<Json> {
-    // What throws here rejects the promise: whoever asks has one place to look.
+    // A throw in here rejects the promise, so that the caller gets errors in one way.
     return new Promise((resolve, reject) => {
       const clone = cloneData(data);
       const own = lineage && (copyFlat(lineage as JsonObject) as Lineage);
@@ -50,7 +50,7 @@ export class Callers {
   }
 
   request(message: Message): Promise<Message> {
-    // Half of what `Promise.withResolvers` takes. What throws here rejects the promise.
+    // Takes half the time of `Promise.withResolvers`. A throw in here rejects the promise.
     return new Promise((answer) => {
       const { kind, type, data, metadata } = message;
       if (kind !== "command" && kind !== "query")
@@ -71,7 +71,7 @@ export class Callers {
   }
 }
 
-/** Whoever asks with an envelope that is none has no message that could be answered. */
+/** Throws for an invalid envelope, because no answer could name its request. */
 function requireEnvelope(message: Message): void {
   const impurity = findImpurity(message.metadata, VALUE_LIMITS);
   if (impurity !== undefined) throw new Failure(422, problemText(within("metadata", impurity)));
@@ -79,7 +79,7 @@ function requireEnvelope(message: Message): void {
   if (checked.kind === "refused") throw new Failure(422, checked.message);
 }
 
-/** Whoever has called a function: the answer settles his promise, an error as `Failure`. */
+/** The caller of `command` or `query`: a reply resolves its promise, an error rejects it with a `Failure`. */
 class Caller {
   readonly kind = "caller";
   readonly #resolve: (data: Json) => void;

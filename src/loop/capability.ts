@@ -1,6 +1,6 @@
 /**
- * A capability: its description, its inbound and outbound messages, and how to start its actor (RFC 0032 §10). Actors are shaped like
- * Workers: the loop knows only their `postMessage` and message events.
+ * A capability: its description, its inbound and outbound messages, and how to start its actor (RFC 0032 §10). Actors
+ * are shaped like Workers: the loop knows only their `postMessage` and message events.
  */
 import type { Host } from "../host/host.ts";
 import type { Message } from "../message/envelope.ts";
@@ -24,7 +24,9 @@ export interface ActorEvent {
   readonly parcel?: Parcel | undefined;
 }
 
-/** A message for an actor, with its entry in the pending table or, of an event that the journal delivers, its parcel. */
+/**
+ * A message for an actor, with its entry in the pending table or, of an event that the journal delivers, its parcel.
+ */
 export interface Posted {
   readonly message: Message;
   readonly request: PendingRequest | undefined;
@@ -35,8 +37,8 @@ export interface Posted {
 export type ActorListener = (event: ActorEvent) => void;
 
 /**
- * The Worker surface. Either `addEventListener` or `onmessage` (with `onerror`, `onmessageerror`) is enough; both deliver once. The `on` of
- * an event emitter is heard too, so that a `Worker` of Node can be given as it is.
+ * The Worker surface. Either `addEventListener` or `onmessage` (with `onerror`, `onmessageerror`) is enough; both
+ * deliver once. The `on` of an event emitter is heard too, so that a `Worker` of Node can be given as it is.
  */
 export interface CapabilityActor {
   postMessage(message: Message): void;
@@ -45,8 +47,9 @@ export interface CapabilityActor {
   onmessageerror?: ActorListener | null;
   addEventListener?(type: "message" | "error" | "messageerror", listener: ActorListener): void;
   /**
-   * Takes a message in place of `postMessage`. An actor that has this method calls `parcel.ended()` once for every event, when its
-   * handler has ended, or with a reason if it failed. Otherwise an event counts as handled when the actor is idle, or when it was posted.
+   * Takes a message in place of `postMessage`. An actor that has this method calls `parcel.ended()` once for every
+   * event, when its handler has ended, or with a reason if it failed. Otherwise an event counts as handled when the
+   * actor is idle, or when it was posted.
    */
   accept?(posted: Posted): void;
   /** Ends it; work under way may be lost. With `accept`, it is given the reason, for the parcels that it has. */
@@ -59,18 +62,23 @@ export interface CapabilityActor {
   waitsFor?(request: string, message: string): boolean;
   /** Whether a message would wait until a message that it handles, by its id, has ended; where it can tell. */
   waitsBehind?(message: Message, handled: string): boolean;
-  /** Calls its code for a message that failed before its handler could be called; resolves with a text if that went wrong. */
+  /**
+   * Calls its code for a message that failed before its handler could be called; resolves with a text if that went
+   * wrong.
+   */
   readonly failedWork?: ((message: Message, failure: HandlerFailure, attempt: Attempt) => unknown) | undefined;
   failed?(message: Message, failure: HandlerFailure, kept?: Failing): Promise<string | undefined> | undefined;
-  /** Whether it handles a message now, and has asked something that is not answered; where it can tell. */
+  /** Whether it handles a message now, and has asked a request that is not answered; where it can tell. */
   readonly isAsking?: boolean;
   /** Whether it waits for the answer to a request of its own, where it can tell; otherwise it counts as waiting. */
   awaits?(request: string): boolean;
   /** Takes a message out of its mailbox; false if its handler has begun. */
   withdraw?(message: string): boolean;
-  /** The ids of what it was given and has not handled to the end, where it can tell. */
+  /** The ids of the messages that it was given and has not finished, where it can tell. */
   given?(): ReadonlySet<string>;
-  /** Resolves when nothing is being handled, where the actor can tell. */
+  /** Lists the running handler from now on, if it is in no mailbox of this process. */
+  watch?(board: WorkBoard, name: string): void;
+  /** Resolves when no message is being handled, where the actor can tell. */
   idle?(): Promise<void>;
 }
 
@@ -80,7 +88,7 @@ export interface Relayed {
   readonly causedBy?: { readonly request: string; readonly type: string };
 }
 
-/** How many of them were taken back, and how many are being handled, or are with a worker or another process. */
+/** How many of them were withdrawn, and how many are being handled, or are with a worker or another process. */
 export interface Withdrawn {
   readonly withdrawn: number;
   readonly underway: number;
@@ -93,7 +101,10 @@ export interface SpawnContext {
   readonly name: string;
   /** The topic under which events of a type are journaled; the type itself unless given. */
   readonly topicOf?: (type: string) => string;
-  /** Sends a commit that appends events, so that this process handles them without reading them back; plainly sent unless given. */
+  /**
+   * Sends a commit that appends events, so that this process handles them without reading them back; plainly sent
+   * unless given.
+   */
   readonly commitWith?: (entries: JournalEntry[], commit: () => Promise<CommitOutcome>) => Promise<CommitOutcome>;
   /** Lists the handlers that run, if the kernel keeps a board. */
   readonly board?: WorkBoard;
@@ -111,7 +122,7 @@ export interface MessageSchema {
     readonly validate: (value: unknown) => SchemaResult | Promise<SchemaResult>;
     readonly jsonSchema?: {
       readonly input: (options: { target: string }) => unknown;
-      /** Where there is one: it fails for schemas that transform, which no router can look into. */
+      /** Optional: it throws for schemas that transform, which no router can look into. */
       readonly output?: (options: { target: string }) => unknown;
     };
   };
@@ -122,12 +133,13 @@ export type SchemaResult =
   | { readonly issues: readonly { readonly message: string; readonly path?: readonly unknown[] | undefined }[] };
 
 /**
- * Which commands the loop journals before their handler is called. `"before"`: all. `"unawaited"`: those that no requester waits for;
- * a transactional handler journals the others in its own commit. `false`: none, so a crash loses them.
+ * Which commands the loop journals before their handler is called. `"before"`: all. `"unawaited"`: those that no
+ * requester waits for; a transactional handler journals the others in its own commit. `false`: none, so a crash loses
+ * them.
  */
 export type Durability = "before" | "unawaited" | false;
 
-/** For input that no compiler has checked: a misspelt value would lose commands, and only a crash would show it. */
+/** Reports a misspelt value, which would lose commands unnoticed until a crash. */
 export function durabilityProblem(durable: unknown): string | undefined {
   if (durable === undefined || durable === "before" || durable === "unawaited" || durable === false) return undefined;
   return `durable: must be "before", "unawaited" or false, got ${show(durable)}; leave it out for the default`;
@@ -141,21 +153,24 @@ export interface EventDeliveries extends Omit<DeliveryOptions, "onFailed"> {
 
 export interface Capability {
   readonly description: string;
-  /** A union of messages it takes: each branch with a literal kind (command or query) and a literal type. */
+  /** A union of messages that it takes: each branch with a literal kind (command or query) and a literal type. */
   readonly inbound: MessageSchema;
-  /** A union of messages it gives: its replies and events. Errors need not be declared. */
+  /** A union of messages that it gives: its replies and events. Errors need not be declared. */
   readonly outbound: MessageSchema;
   /** Types of events it wants. */
   readonly subscribes?: readonly string[];
   /** Emits messages on behalf of others (a timer): any type, and it does not wait for the answers. */
   readonly relays?: boolean;
-  /** What it may know, by the names of labels, and so what it answers may tell; without one, everything (decision 0010). */
+  /** The labels that it may read, and that its answers may carry; undefined: all (decision 0010). */
   readonly clearance?: readonly string[];
   /** Acts on the kernel itself, such as its end: closed to connections with a clearance. */
   readonly operates?: boolean;
-  /** Its commands may run twice: after a crash, a command that was under way runs again. Otherwise it fails as `interrupted`. */
+  /**
+   * Its commands may run twice: after a crash, a command that was under way runs again. Otherwise it fails as
+   * `interrupted`.
+   */
   readonly idempotent?: boolean;
-  /** The space of a transactional capability: what its handlers of events do, and the delivery, are one commit. */
+  /** The space of a transactional capability: the writes of its event handlers and the delivery are one commit. */
   readonly work?: WorkSpace;
   /** Which of its commands are durable before their handler is called; `"before"` by default. */
   readonly durable?: Durability;

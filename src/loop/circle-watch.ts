@@ -1,15 +1,17 @@
 /**
- * Looks for circles of actors that have come to wait for each other though none of their requests caused the other (`crossedCircles`), tells of
- * those that stand, and ends them by a bound.
+ * Finds circles of actors that wait for each other although none of their requests caused the other (`crossedCircles`),
+ * reports those that last, and ends them after a time limit. SPEC: L36.
  *
  * ```
- *   nothing ──an actor that has asked is asked──> suspected ──every second a look──> stands ──told──> 30 s later: its last request is 504
- *      ^──────────────no such request is left─────────┘ ^────somebody has gone on────────┘
+ *   idle ──request to an actor that has asked──> suspected ──a look every second──> stands ──reported──> 30 s: 504
+ *    ^─────────────no such request is left───────────┘ ^────────an actor went on───────┘
  * ```
- * Whether a handler waits for what it has asked, or is busy with something else, nobody can see. So nothing is refused when a circle closes, and a request
- * is given up only after all in the circle have stood still for long, as any request is that times out (RFC 0032 §9.1, §12.7): it may be handled later.
+ * It is not visible whether a handler waits for its request or does other work. So no request is refused when a circle
+ * closes. A request is given up only after all actors in the circle have stood still for long, as at any timeout (RFC
+ * 0032 §9.1, §12.7): it may still be handled later.
  *
- * It costs requests a look at whether the actor that is asked has asked itself; a look goes through what is pending, once a second at most. SPEC: L36.
+ * Cost: one check per request whether the asked actor has asked a request itself, and at most one walk over the pending
+ * requests per second.
  */
 import type { Host, Timer } from "../host/host.ts";
 import { CIRCLE_LOOK_MS, CIRCLE_WAIT_MS } from "../limits.ts";
@@ -34,14 +36,14 @@ export class CircleWatch {
   readonly #parts: CircleWatchParts;
   #timer: Timer | undefined;
   #stopped = false;
-  /** Circles that were there at the last look, by their requests. */
+  /** The circles of the last look, by their requests. */
   #standing = new Map<string, Standing>();
 
   constructor(parts: CircleWatchParts) {
     this.#parts = parts;
   }
 
-  /** An actor that has asked is asked. */
+  /** Called when a request goes to an actor that has asked one itself. */
   suspect(): void {
     if (this.#timer === undefined) this.#lookLater(true);
   }
@@ -61,13 +63,13 @@ export class CircleWatch {
     const nowMs = host.monotonic();
     const standing = new Map<string, Standing>();
     for (const circle of crossedCircles(pending)) {
-      // A request is made in one handling: the same requests are the same handlers, which have not ended since.
+      // A request belongs to one handling: the same requests mean the same handlers, which have not ended since.
       const key = circle.requests.map(({ id }) => id).join(" ");
       const known = this.#standing.get(key);
       standing.set(key, known === undefined ? { sinceMs: nowMs, isTold: false } : this.#again(circle, known, nowMs));
     }
     this.#standing = standing;
-    // A circle has an end that is to be waited for; where actors only wait for a slow one, nothing may ever come.
+    // A standing circle keeps the process alive, because it will end. A mere wait for a slow actor does not.
     for (const request of pending) if (isSuspect(request)) return this.#lookLater(standing.size > 0);
   };
 

@@ -1,7 +1,8 @@
 /**
- * Corrects delays after the wall clock was set back. A delay is kept as a deadline of the wall clock, so that it survives the process. If the
- * clock was ahead when the timer was set, the deadline is too late by the step; the monotonic clock shows by how much. A step forward cannot be
- * told from a machine that slept, so it is not corrected. SPEC: T16.
+ * Corrects delays after the wall clock was set back. A delay is kept as a deadline of the wall clock, so that it
+ * survives the process. If the clock was ahead when the timer was set, the deadline is too late by the step; the
+ * monotonic clock shows by how much. A step forward cannot be told from a machine that slept, so it is not corrected.
+ * SPEC: T16.
  */
 import type { Host } from "../host/host.ts";
 import { CLOCK_STEP_MS, TIMERS_FIRED_MAX, TIMERS_REFIRED_MAX } from "../limits.ts";
@@ -35,7 +36,10 @@ export class ClockSteps {
     return Math.round(host.now() - host.monotonic());
   }
 
-  /** Moves the deadlines of this process's delays that were set by a clock that was ahead. Reads rows only after the clock was set back. */
+  /**
+   * Moves the deadlines of this process's delays that were set by a clock that was ahead. Reads rows only after the
+   * clock was set back.
+   */
   async correct(): Promise<void> {
     const { rows, table } = this.#parts;
     const offsetMs = this.#offsetNow;

@@ -1,6 +1,6 @@
 /**
- * The journal for commands as the loop needs it: a command is durable before it is handled, and is delivered until it is settled, by this
- * process or by the next. The kernel puts a bus here.
+ * The journal of commands as the loop uses it: a command is durable before it is handled, and is delivered until it is
+ * settled, by this process or the next. The kernel implements it with a bus.
  */
 import type { Message } from "../message/envelope.ts";
 import type { JournalStatus, Settlement } from "../store/journal.ts";
@@ -8,23 +8,27 @@ import type { HandlerFailure } from "../work/handler-options.ts";
 
 export interface CommandJournal {
   /**
-   * Resolves when the command is durable; it is delivered after that, through `take`. Where it was there already, with what has become of
-   * it: done or failed it is not delivered again.
+   * Resolves when the command is durable; later, `take` delivers it. If it was journaled before, resolves with its
+   * status: a command that is done or failed is not delivered again.
    */
   keep(message: Message, capability: string): Promise<KeptBefore | undefined>;
-  /** What has become of a command that was kept, by its id; undefined where the journal has it no more. */
+  /** The status of a journaled command, by its id; undefined if the row was removed. */
   find(id: string): Promise<KeptBefore | undefined>;
-  /** Closes the row of a message that is not handed out: "withdrawn"; "underway" if a process holds it; "gone" if it is settled or unknown. */
+  /**
+   * Closes the row of a message that is not handed out: "withdrawn"; "underway" if a process holds it; "gone" if it is
+   * settled or unknown.
+   */
   withdraw?(id: string): Promise<WithdrawResult>;
   /** Resolves when a message is settled, or after a bounded time. */
   settled?(id: string): Promise<void>;
   /** The ids of unsettled messages of a type that one request has caused. */
   unsettledOf?(request: string, type: string): Promise<readonly string[]>;
-  /** Notes that a command was refused of which nobody else hears: it is among the failures, and can be put back. */
+  /** Notes the refusal of a command without a waiting requester, as a dead letter that can be requeued. */
   refused?(message: Message, reason: string): void;
   /**
-   * `deliver` is called for every command of the type and resolves when it was handled. The command fails with the error that `deliver` throws; after a
-   * `Failure` of 503 or a `RetryLater` it is delivered again. `died` is called for a command that is failed because processes died with it.
+   * `deliver` is called for every command of the type and resolves when it was handled. The command fails with the
+   * error that `deliver` throws; after a `Failure` of 503 or a `RetryLater` it is delivered again. `died` is called for
+   * a command that is failed because processes died with it.
    */
   take(type: string, capability: string, deliver: DeliverCommand, died: CommandDied): void;
 }

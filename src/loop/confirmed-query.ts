@@ -1,15 +1,16 @@
 /**
- * Queries of transactional capabilities. Whoever reads a space sees at once what is being committed; an answer leaves the process, and must not tell
- * of what then does not happen. So it waits until what was being committed when the handler ended is confirmed; where some of it has fallen,
- * before or after that end, the handler may have read it, and runs again.
+ * Queries of transactional capabilities. A handler sees commits that are not confirmed yet, but an answer that leaves
+ * the process must not contain writes that are rolled back later. So the answer waits until the commits that were
+ * pending at the end of the handler are confirmed. If one was rolled back during or after the run, the handler runs
+ * again.
  *
  * ```
- *   run ──nothing pending──> answered
+ *   run ──none pending──> answered
  *    ├──pending──> waits ──all confirmed──> answered
- *    │               └──some fell──> run again
- *    └──some fell while it ran──> run again
+ *    │               └──a rollback──> run again
+ *    └──a rollback during the run──> run again
  * ```
- * Not here: what a plain capability reads, which does not say from where. SPEC: L44.
+ * Not here: plain capabilities, whose reads are not tracked. SPEC: L44.
  */
 import { Grace } from "../host/grace.ts";
 import type { Host } from "../host/host.ts";
@@ -23,20 +24,20 @@ import { AnswerLater, type HandlerResult } from "./mailbox-actor.ts";
 export interface Question {
   readonly host: Host;
   readonly replica: Replica;
-  /** Calls the handler; again, where what it has read was taken back. */
+  /** Calls the handler; repeated if its reads were rolled back. */
   readonly run: () => Json | undefined | Promise<Json | undefined>;
 }
 
 /** One run of the handler. */
 interface Look {
   readonly end: HandlerEnd;
-  /** Whether something fell while it ran. */
+  /** Whether a commit was rolled back during the run. */
   readonly isShaken: boolean;
 }
 
 type Standing = ReturnType<Replica["standing"]>;
 
-/** The actor goes on to the next message while the answer waits. */
+/** The actor continues with the next message while the answer waits. */
 export function answerConfirmed(question: Question): HandlerResult | Promise<HandlerResult> {
   const first = look(question);
   return isThenable(first) ? first.then((made) => answer(question, made)) : answer(question, first);
@@ -60,9 +61,9 @@ async function confirmed(question: Question, first: Look, standing: Standing): P
   const grace = new Grace(host, AWAITED_WINDOW_MS);
   for (let made = first, stands = standing; ; made = await look(question), stands = replica.standing()) {
     if (stands !== undefined && !(await grace.outlasts(stands)))
-      throw new Failure(503, `what it has read is not confirmed after ${AWAITED_WINDOW_MS} ms; ask again later`);
+      throw new Failure(503, `its reads are not confirmed after ${AWAITED_WINDOW_MS} ms; ask again later`);
     if (!made.isShaken && (await stands) !== false) return outcomeOf(made.end);
-    if (grace.leftMs === 0) throw new Failure(503, "what it has read was taken back again and again; ask again later");
+    if (grace.leftMs === 0) throw new Failure(503, "its reads were rolled back again and again; ask again later");
   }
 }
 

@@ -1,10 +1,12 @@
 /**
- * Capabilities the short way: commands, queries and event handlers by type, each with the schema of its data, from which the types of
- * handlers and answers follow. The actor runs in this process with a mailbox of its own.
+ * Capabilities by a short definition: commands, queries and event handlers by type, each with the schema of its data,
+ * which gives the types of handlers and answers. The actor runs in this process with a mailbox of its own.
  *
  *     const greeter = capability({
  *       description: "says hello",
- *       commands: { "Greeter.Hello": { input: z.object({ name: z.string() }), handle: ({ name }) => ({ text: `Hello ${name}` }) } },
+ *       commands: {
+ *         "Greeter.Hello": { input: z.object({ name: z.string() }), handle: ({ name }) => ({ text: name }) },
+ *       },
  *     });
  */
 import { DISPATCH_CONCURRENCY_MAX, HANDLER_TIMEOUT_MS } from "../limits.ts";
@@ -27,11 +29,14 @@ import { type FailedMessage, type HandlerContext, MailboxActor, type MailboxOpti
 import { type Branch, type DataOf, type DataSchema, dataAs, messageSchema, type SentTo } from "./message-schema.ts";
 import { BootError } from "./routing-table.ts";
 
-/** How one command or query is handled: `handle(data, context, request)`, where `request` is the whole message, with its id and metadata. */
+/**
+ * How one command or query is handled: `handle(data, context, request)`, where `request` is the whole message, with its
+ * id and metadata.
+ */
 export interface RequestHandler<Input, Output, Context = HandlerContext, Sent = unknown> {
-  /** Checks what was sent; `handle` is given what it makes of that. */
+  /** Checks the sent data; `handle` gets the schema's output. */
   readonly input?: DataSchema<Input, Sent>;
-  /** Checks the answer, and tells tools what it looks like. */
+  /** Checks the answer, and describes it to tools. */
   readonly output?: DataSchema<Output, unknown>;
   readonly description?: string;
   handle(data: Input, context: Context, request: Message): Output | Promise<Output>;
@@ -42,8 +47,9 @@ export interface RequestHandler<Input, Output, Context = HandlerContext, Sent = 
 export type AnyRequestHandler<Context> = RequestHandler<any, any, Context>;
 
 /**
- * The options of handlers apply to all messages of the capability. `concurrency`: 1 unless given, and 10 with `serialBy`. `retry`: a journaled command waits for
- * its next attempt in the journal, another one in memory, while its requester waits.
+ * The options of handlers apply to all messages of the capability. `concurrency` is 1 by default, and 10 with
+ * `serialBy`. `retry`: a journaled command waits for its next attempt in the journal, another one in memory, while its
+ * requester waits.
  */
 export interface CapabilityDefinition<Context = HandlerContext>
   extends HandlerOptions<[data: Json, message: Message], Context, Json> {
@@ -54,22 +60,25 @@ export interface CapabilityDefinition<Context = HandlerContext>
   readonly emits?: Readonly<Record<string, DataSchema | true>>;
   /** Requests it may send to others. */
   readonly sends?: Readonly<Record<string, "command" | "query">>;
-  /** Events it wants, with what to do. */
+  /** Handlers of the events to which it subscribes. */
   readonly on?: Readonly<Record<string, (data: Json, context: Context, message: Message) => unknown>>;
-  /** Its commands may run twice: after a crash, a command that was under way runs again. Otherwise it fails as `interrupted`. */
+  /**
+   * Its commands may run twice: after a crash, a command that was under way runs again. Otherwise it fails as
+   * `interrupted`.
+   */
   readonly idempotent?: boolean;
   /**
-   * Which commands are in the journal before their handler is called. `"before"`: all, the default. `"unawaited"`: those that no
-   * requester waits for, the default of `transactional()`. `false`: none.
+   * Which commands are in the journal before their handler is called. `"before"`: all, the default. `"unawaited"`:
+   * those that no requester waits for, the default of `transactional()`. `false`: none.
    */
   readonly durable?: Durability;
-  /** What it may know: its handlers, and their transactions, are refused what is above. After an `await`, read in `context.within`. */
+  /** The labels that its handlers and their transactions may read. After an `await`, read in `context.within`. */
   readonly clearance?: readonly string[];
 }
 
 /**
- * Handlers by type, each with the types of its own schemas: `Sent`, `Inputs` and `Outputs` are worked out by the compiler, one entry for
- * each handler. Without a schema a handler is given any JSON, and may return any.
+ * Handlers by type, each with the types of its own schemas: the compiler infers one entry of `Sent`, `Inputs` and
+ * `Outputs` for each handler. Without a schema a handler gets any JSON, and may return any.
  */
 export type RequestHandlers<Sent, Inputs, Outputs, Context> = {
   readonly [Type in keyof Sent]: {
@@ -146,7 +155,7 @@ const KNOWN_OF_HANDLER: Readonly<Record<keyof AnyRequestHandler<never>, true>> =
   ...{ input: true, output: true, description: true, handle: true },
 };
 
-/** Throws for options that are not known: a misspelt schema would let everything in. */
+/** Throws for unknown options: with a misspelt schema, data would not be checked. */
 function requireKnownOptions<Context>(definition: CapabilityDefinition<Context>): void {
   const handlers = Object.entries({ ...definition.commands, ...definition.queries });
   const problems = [
@@ -159,7 +168,7 @@ function requireKnownOptions<Context>(definition: CapabilityDefinition<Context>)
   if (problems.length > 0) throw new BootError(problems);
 }
 
-/** The static part of a capability: everything but its actor. Throws where a type is declared that nothing handles. */
+/** A capability without its actor. Throws if a declared type has no handler. */
 export function declared<Context>(definition: CapabilityDefinition<Context>): Omit<Capability, "spawn"> {
   requireKnownOptions(definition);
   requireHandlers(definition);
@@ -213,7 +222,7 @@ function eventOptions<Context>(definition: CapabilityDefinition<Context>): Event
   };
 }
 
-/** Throws where something stands in the place of a handler that is none. */
+/** Throws if a handler is not a function. */
 export function requireHandlers<Context>({ commands, queries, on }: CapabilityDefinition<Context>): void {
   const problems: string[] = [];
   for (const [kind, handlers] of Object.entries({ command: commands, query: queries })) {
@@ -229,7 +238,7 @@ export function requireHandlers<Context>({ commands, queries, on }: CapabilityDe
   if (problems.length > 0) throw new BootError(problems);
 }
 
-/** Calls the handler that a message is for. What is declared elsewhere, as a Worker's types are, may have none here: then it fails. */
+/** Calls the handler of a message. It throws if there is none, as for a type that only a Worker declares. */
 export function dispatch<Context>(
   definition: CapabilityDefinition<Context>,
   message: Message,

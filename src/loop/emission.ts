@@ -1,6 +1,6 @@
 /**
- * What an actor emits, checked and copied before it is routed: the actor may change its own object afterwards. Code of users runs here
- * (accessors, proxies); what it throws refuses this message and no other. SPEC: L11, L12.
+ * Checks and copies an actor's emissions before they are routed, because the actor may change its object afterwards.
+ * Accessors and proxies of users run here; if they throw, only this message is refused. SPEC: L11, L12.
  */
 import { checkMessage, isId, type Message } from "../message/envelope.ts";
 import { thrownText } from "../message/error-data.ts";
@@ -39,7 +39,7 @@ function checked(data: unknown): Message | BadEmission {
   return { kind, type, data: clone.value, metadata: copyFlat(metadata as JsonObject) as Message["metadata"] };
 }
 
-/** Of a message whose envelope our own makers have made, only the data is a handler's. */
+/** The envelope was made by this package, so only the data is checked. */
 function copied(message: Message): Message | BadEmission {
   const { kind, type, metadata } = message;
   // A handler may have changed the message that it answers, whose ids and trace context are in the answer.
@@ -69,7 +69,7 @@ export function receivedMessage(given: unknown): Message | InvalidMessage {
   }
 }
 
-/** Each receiver has its own copy: no change that one makes is seen by another (§6.3). */
+/** Each receiver has its own copy, so that a change by one is invisible to the others (§6.3). */
 export function copyMessage({ kind, type, data, metadata }: Message): Message {
   return { kind, type, data: copyJson(data), metadata: copyFlat(metadata as JsonObject) as Message["metadata"] };
 }
@@ -84,7 +84,7 @@ function envelopeIn(data: unknown): Partial<Message> | null {
   }
 }
 
-/** Whether metadata is as our makers make it of valid messages: ids and trace context, all of it text. A label is checked. */
+/** Whether the metadata has the form that this package gives it: ids and trace context as text. Labels need a check. */
 function isOwnMetadata({ correlation, causation, traceparent, tracestate, label }: Message["metadata"]): boolean {
   return (
     label === undefined &&

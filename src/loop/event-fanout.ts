@@ -1,6 +1,6 @@
 /**
- * Events: into the journal before any subscriber has them, and from the journal to one subscriber at a time, each as a `Parcel` (RFC 0032
- * §9.3). Without a journal they go to all subscribers at once. SPEC: L9, L90, K26.
+ * Events: into the journal before a subscriber gets them, and from the journal to one subscriber at a time, each as a
+ * `Parcel` (RFC 0032 §9.3). Without a journal all subscribers get them at once. SPEC: L9, L90, K26.
  */
 import type { Host } from "../host/host.ts";
 import { RELAYED_EVENT_HEARD_MS } from "../limits.ts";
@@ -39,7 +39,7 @@ export class EventFanout {
     this.#parts = parts;
   }
 
-  /** From now on the journal delivers events to the subscribers; the actors are there. */
+  /** Subscribes the actors to the journal, which delivers from now on. */
   subscribe(): void {
     const { journal, table, actors } = this.#parts;
     if (!journal) return;
@@ -58,7 +58,10 @@ export class EventFanout {
     }
   }
 
-  /** `when` and `onFailed` get the value that the handler threw. The actor calls its `onFailed`, in the attempt if there is one. */
+  /**
+   * `when` and `onFailed` get the value that the handler threw. The actor calls its `onFailed`, in the attempt if there
+   * is one.
+   */
   #options(deliveries: EventDeliveries | undefined, name: string, isWork: boolean): DeliveryOptions {
     const { retry, hasOnFailed = false, ...others } = deliveries ?? {};
     const policy = retryPolicyOf(retry);
@@ -119,7 +122,8 @@ export class EventFanout {
     origin.actor.answer(failure ? error(host, message, fromError(failure)) : reply(host, message, null));
   }
 
-  // To the subscribers ----------------------------------------------------------------------------------------------
+  // To the subscribers
+  // --------------------------------------------------------------------------------------------------
 
   /** Takes an event through one subscriber for the journal; rejects with the failure of its handler. */
   #deliver(message: Message, name: string, attempt?: Attempt): Promise<unknown> {
@@ -141,7 +145,7 @@ export class EventFanout {
   #post(message: Message, name: string, parcel: Parcel | undefined): string | undefined {
     const { actors, observations } = this.#parts;
     const actor = actors.get(name);
-    // Neither told nor counted as failed: that it was published is above the clearance too.
+    // The refusal is neither told nor counted, because even the existence of the event is above the clearance.
     if (actor !== undefined && !mayKnow(actor.capability, message)) {
       parcel?.ended();
       return undefined;
@@ -162,11 +166,13 @@ export class EventFanout {
     return reason;
   }
 
-  // Relays ----------------------------------------------------------------------------------------------------------
+  // Relays
+  // --------------------------------------------------------------------------------------------------------------
 
   /**
-   * Resolves when each subscriber of this loop was given the event, or after a bounded time: a subscriber may be busy, or in another process. The
-   * next message of the relay then comes after the event, as RFC 0032 §12.4 orders `Timer.Fired` and its message. Undefined without subscribers.
+   * Resolves when each subscriber of this loop was given the event, or after a bounded time: a subscriber may be busy,
+   * or in another process. The next message of the relay then comes after the event, as RFC 0032 §12.4 orders
+   * `Timer.Fired` and its message. Undefined without subscribers.
    */
   #heardBySubscribers({ type, metadata: { id } }: Message): Promise<void> | undefined {
     const { host, table } = this.#parts;
@@ -201,7 +207,7 @@ function failureIn(failure: HandlerFailure): HandlerFailure {
   return thrown.isTimeout ? { ...others, kind: "timeout" } : { ...others, thrown: thrown.thrown };
 }
 
-/** A client sends further events while earlier ones are on their way, but not without end. */
+/** Lets a client send further events: only a bounded number may be unjournaled. */
 function taken(origin: Origin, event: Message): void {
   if (origin.kind === "adapter") origin.connection.taken?.(event);
 }

@@ -1,6 +1,6 @@
 /**
- * The journal as the loop needs it: events are durable before they are delivered, and each subscriber has its own delivery.
- * The kernel puts the bus here.
+ * The journal as the loop needs it: events are durable before they are delivered, and each subscriber has its own
+ * delivery. The kernel puts the bus here.
  */
 import type { Message } from "../message/envelope.ts";
 import type { JournalPage, JournalPosition } from "../store/journal-position.ts";
@@ -11,7 +11,10 @@ import type { Retry } from "../work/retry-policy.ts";
 export interface EventJournal {
   /** Resolves when the event is durable; it is delivered after that, through `subscribe`. */
   publish(message: Message, source: string): Promise<void>;
-  /** `deliver` is called for every event of the type, and resolves when it has been handled; an error that it throws fails that delivery. */
+  /**
+   * `deliver` is called for every event of the type, and resolves when it has been handled; a thrown error fails that
+   * delivery.
+   */
   subscribe(
     type: string,
     subscriber: string,
@@ -19,8 +22,8 @@ export interface EventJournal {
     options?: DeliveryOptions,
   ): void;
   /**
-   * The same for a handler whose work and delivery are one commit; `deliver` resolves with the result of the handler. Without it, the handler
-   * commits its work before the delivery is settled.
+   * The same for a handler whose work and delivery are one commit; `deliver` resolves with the result of the handler.
+   * Without it, the handler commits its work before the delivery is settled.
    */
   subscribeWork?(work: SubscribedWork, deliver: (message: Message, attempt: Attempt) => Promise<unknown>): void;
   /** Reads the journal for clients that follow it. Without it, `Sys.Subscribe` answers 404. */
@@ -34,7 +37,10 @@ export interface DeliveryOptions {
   readonly concurrency?: number;
   /** Events with the same key are delivered one after the other, in the order of the journal. */
   readonly serialBy?: (message: Message) => string;
-  /** Called for a delivery that has failed for good. With `subscribeWork` it gets an attempt, whose commit carries the failed status. */
+  /**
+   * Called for a delivery that has failed for good. With `subscribeWork` it gets an attempt, whose commit carries the
+   * failed status.
+   */
   readonly onFailed?: (failure: HandlerFailure, attempt: Attempt | undefined, message: Message) => unknown;
 }
 

@@ -1,14 +1,14 @@
 /**
- * The CQRS event loop (RFC 0032): puts its components together and is their public face. It only routes: no handler runs
- * here, no turn waits.
+ * The CQRS event loop (RFC 0032): composes its components and is their public interface. It only routes: no handler
+ * runs here, no turn waits.
  *
  * ```
  *   adapters ─┐              ┌─> command, query ──> pending table ──> the one actor
  *   actors ───┼─> lanes ─> turn ─> event ──> journal ──> every subscriber's actor
  *   timers ───┘              └─> reply, error ──> the requester (by causation, from the asked actor only)
  * ```
- * SPEC: L. Not here: when a message is taken (`Turns`), where it goes (`Router`, `EventFanout`), where answers go (`Answers`),
- * durability (the journals), transports (adapters).
+ * SPEC: L. Not here: taking messages from lanes (`Turns`), routing (`Router`, `EventFanout`), delivery of answers
+ * (`Answers`), durability (the journals), transports (adapters).
  */
 
 import type { HandlingRing } from "../bus/handling-ring.ts";
@@ -52,7 +52,7 @@ export interface EventLoopOptions extends Partial<LoopLimits> {
   readonly capabilities: Readonly<Record<string, Capability>>;
   /** Journals events before they are delivered. Without one they are delivered at once and not kept. */
   readonly events?: EventJournal;
-  /** Keeps commands that nobody waits for, and those of capabilities that want it. Without one they are dispatched at once. */
+  /** Journals commands before their handler is called. Without it, commands are dispatched at once. */
   readonly commands?: CommandJournal;
   /** After this long a request of a client or an actor is answered with 504; never unless given. */
   readonly requestTimeoutMs?: number;
@@ -61,7 +61,7 @@ export interface EventLoopOptions extends Partial<LoopLimits> {
   readonly handlings?: HandlingRing;
   /** Runs the live queries of clients. Without it, `Sys.Watch` answers 404. */
   readonly watchQuery?: WatchQuery;
-  /** Hears of faults alone: ordinary work costs nothing then. */
+  /** Observes faults only, so that ordinary work costs no time. */
   readonly observeFaults?: Observer;
 }
 
@@ -170,9 +170,9 @@ export class EventLoop {
   // Messages in -----------------------------------------------------------------------------------------------------
 
   /**
-   * A message from outside: user lane, whatever its type (§8.2). It may be any value: it is checked and copied, and a client that sent no
-   * valid message gets an error (`Connection.stream`). An adapter calls this in a task of its own, such as a socket's event: turns begin
-   * when that is over.
+   * A message from outside: user lane, whatever its type (§8.2). It may be any value: it is checked and copied, and a
+   * client that sent no valid message gets an error (`Connection.stream`). An adapter calls this in a task of its own,
+   * such as a socket's event: turns begin when that is over.
    */
   receive(given: unknown, connection: Connection): void {
     const message = receivedMessage(given);
@@ -187,7 +187,7 @@ export class EventLoop {
     if (refusal !== undefined) this.#answers.refuse(received, 503, refusal);
   }
 
-  /** A connection is gone: its requests wait for no answer any more (§14.7). */
+  /** A connection was closed: its requests wait for no answer any more (§14.7). */
   disconnect(connection: Connection): void {
     this.pending.disconnect(connection);
     this.streams.disconnect(connection);
@@ -219,12 +219,16 @@ export class EventLoop {
     return refusal === undefined;
   }
 
-  /** Bookkeeping at the end of the present turn, or of the next. At most 1,000 run in one turn; the rest is carried on. */
+  /**
+   * Bookkeeping at the end of the present turn, or of the next. At most 1,000 run in one turn; the rest is carried on.
+   */
   microtask(task: () => void): void {
     this.#lanes.microtask(task);
   }
 
-  /** Runs a task once, when the present slice of turns is over, or after the present callback when none is on its way. */
+  /**
+   * Runs a task once, when the present slice of turns is over, or after the present callback when none is on its way.
+   */
   atSliceEnd(task: () => void): void {
     this.#turns.atSliceEnd(task);
   }
@@ -291,7 +295,7 @@ export class EventLoop {
     }
     this.streams.close();
     this.live.close();
-    // One that does not end cleanly must not keep the others alive.
+    // An adapter or actor that fails to end must not keep the others alive.
     const adapters = [...this.#adapters].map(async (adapter) => adapter.close?.());
     await Promise.allSettled([...adapters, ...[...this.actors.values()].map((actor) => actor.stop())]);
     this.#hold?.end();

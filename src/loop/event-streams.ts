@@ -1,11 +1,11 @@
 /**
  * Events for clients that ask for them (the explicit mechanism that RFC 0032 §13.5 leaves open):
  *
- *     Sys.Subscribe   {types?, topics?, from?} -> {subscription}   events written to this connection only, in journal order
+ *     Sys.Subscribe   {types?, topics?, from?} -> {subscription}   events for this connection, in order
  *     Sys.Unsubscribe {subscription}           -> {removed}
  *
- * Each event carries its cursor (`metadata.cursor`): after a lost connection the client resumes there with `from`.
- * A client that stops reading loses the stream, with an error that names the place to go on; so does a client that missed
+ * Each event carries its cursor (`metadata.cursor`): after a lost connection the client resumes there with `from`. A
+ * client that stops reading loses the stream, with an error that names the place to go on; so does a client that missed
  * events which retention has removed. `StreamReader` reads the journal for all streams. SPEC: N12, N16-N18.
  */
 import type { Host } from "../host/host.ts";

@@ -1,6 +1,6 @@
 /**
- * The finite set of (kind, type) pairs that a message schema describes (RFC 0032 §11.1), found by walking its JSON Schema: unions
- * of branches, each with literal kind and type. Everything that is wrong is reported, precisely and together.
+ * The finite set of (kind, type) pairs that a message schema describes (RFC 0032 §11.1), found in its JSON Schema:
+ * unions of branches, each with literal kind and type. All problems are reported together.
  */
 import { isKind, isMessageType, type Kind } from "../message/envelope.ts";
 import { thrownText } from "../message/error-data.ts";
@@ -11,14 +11,16 @@ export interface Handle {
   readonly type: string;
   /** JSON Schema of `data`, for people and tools. */
   readonly data: unknown;
-  /** What it is for, where its branch says so. */
+  /** The description of its branch, if it has one. */
   readonly description: string | undefined;
 }
 
 export interface Handles {
   readonly handles: readonly Handle[];
   readonly problems: readonly string[];
-  /** Whether every branch has a literal kind and type. An outbound schema need not be finite: it is only validated then. */
+  /**
+   * Whether every branch has a literal kind and type. An outbound schema need not be finite: then it only validates.
+   */
   readonly isFinite: boolean;
 }
 
@@ -73,10 +75,11 @@ function jsonSchemaOf(schema: MessageSchema): JsonSchema | string {
   if (!standard.jsonSchema)
     return `the schema library ${standard.vendor} gives no JSON Schema; its types cannot be discovered`;
   try {
-    // What comes out must be describable too: a schema that transforms is not one of messages as they are sent.
+    // The output must be describable too: a schema that transforms does not describe messages as they are sent.
     standard.jsonSchema.output?.({ target: "draft-2020-12" });
     const described = standard.jsonSchema.input({ target: "draft-2020-12" });
-    // Through text: libraries hang hidden fields on what they describe (zod its validator), and it is sent to whoever asks.
+    // Through text, because libraries attach hidden fields to descriptions (zod its validator), and clients get the
+    // result.
     return JSON.parse(JSON.stringify(described)) as JsonSchema;
   } catch (error) {
     return `has no JSON Schema: ${thrownText(error)}`;

@@ -9,7 +9,7 @@ import type { SupervisedActor } from "./supervised-actor.ts";
 export interface Connection {
   readonly id: string;
   readonly adapter: string;
-  /** What it may be told; it reaches only capabilities whose clearance lies within. Without one, everything. */
+  /** The labels that it may receive: it reaches only capabilities whose clearance lies within. Undefined: all. */
   readonly clearance?: readonly string[];
   /** An answer to one of its requests: each request gets one. */
   deliver(answer: Message): void;
@@ -17,7 +17,7 @@ export interface Connection {
   taken?(event: Message): void;
   /** An event it asked for, or the early end of a subscription. */
   stream(message: Message): void;
-  /** Whether it keeps up with what is written to it. */
+  /** Whether its output has room for more. */
   readonly hasRoom: boolean;
   /** Resolves when it has room again, or is gone. */
   whenRoom(): Promise<void>;
@@ -31,7 +31,7 @@ export type Origin =
   | { readonly kind: "caller"; answer(answer: Message): void }
   /** An actor that sends messages of others (the timer): no requester waits, and the authority is the sender's. */
   | { readonly kind: "relay"; readonly actor: SupervisedActor; readonly sender?: Sender | undefined }
-  /** The loop itself: nobody waits. */
+  /** The loop itself: no requester waits. */
   | { readonly kind: "nobody" };
 
 export interface Sent {
@@ -58,7 +58,10 @@ export const NOBODY: Origin = { kind: "nobody" };
 /** The lanes a message can be put into; microtasks are the loop's own (RFC 0032 §8.1). */
 export type LaneName = "system" | "user";
 
-/** Where a message goes whose sender did not say: `Sys.*` to the system lane (§8.2). `Syscall.*` is not `Sys.*`. */
+/**
+ * The lane of a message whose sender did not choose one: `Sys.*` goes to the system lane (§8.2). `Syscall.*` is not
+ * `Sys.*`.
+ */
 export function laneOf(type: string): LaneName {
   return type.startsWith("Sys.") ? "system" : "user";
 }
@@ -82,7 +85,7 @@ export function isRefusalCode(code: number): boolean {
   return code >= 400 && code < 500;
 }
 
-/** Who sent a message, for people. */
+/** The sender of a message, for people. */
 export function senderText(origin: Origin): string {
   switch (origin.kind) {
     case "adapter":

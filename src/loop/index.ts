@@ -1,6 +1,6 @@
 /**
- * `millrace/loop`: the event loop alone (RFC 0032), with actors and adapters of your own, on Node, Deno, Bun and in browsers. No store, no
- * journal, no socket: put those behind `events`, `commands` and `attach`.
+ * `millrace/loop`: the event loop alone (RFC 0032), with your own actors and adapters, on Node, Deno, Bun and in
+ * browsers. It has no store, no journal and no socket: pass these as `events`, `commands` and by `attach`.
  */
 /// <reference lib="esnext.disposable" preserve="true" />
 

@@ -1,16 +1,16 @@
 /**
- * Commands that are durable before their handler is called: all commands of a capability, or with `durable: "unawaited"` those that no
- * requester waits for. SPEC: L39, L41-L43, L80, L82-L84.
+ * Commands that are durable before their handler is called: all commands of a capability, or with `durable:
+ * "unawaited"` those without a waiting requester. SPEC: L39, L41-L43, L80, L82-L84.
  *
  * ```
- *   keep ──durable──> kept ──delivered by the journal──> with its actor ──answered──> over: the journal hears, and whoever waits
+ *   keep ──durable──> kept ──delivered by the journal──> with its actor ──answered──> over: both are told
  *     └──not taken──> refused └──its actor takes no more──> kept: the journal delivers it again later
- *   kept ──settled by another process──> over: whoever waits hears what the journal knows
+ *   kept ──settled by another process──> over: the requester gets the journal's status
  *   delivered, of an earlier process ──┬──> with its actor ──> ...
  *                                      └──may not be handled again──> over, as interrupted
  * ```
- * From `keep` on the request is pending, so that nothing else can be asked under its id; whoever asks the same again joins it. Nothing is
- * dispatched from here but what the journal delivers. Deliberately not here: claims, leases, retries (the bus).
+ * From `keep` on the request is pending, so that no other request can use its id; a repeated request joins it. Only
+ * commands that the journal delivers are dispatched here. Not here: claims, leases, retries (the bus).
  */
 
 import { Concluded, RetryLater, Settled } from "../bus/concluded.ts";
@@ -86,12 +86,12 @@ class KeptCommand implements Kept {
     return this.#end.promise;
   }
 
-  /** Whether that is asked for too, whoever asks and whenever. */
+  /** Whether a request is the same command, from any sender at any time. */
   isFor({ type, data }: Message): boolean {
     return type === this.message.type && equal(data, this.message.data);
   }
 
-  /** Ends it as done without having been handled. */
+  /** Ends it as done without a call of its handler. */
   cancel(): void {
     this.#end.reject(new Concluded(CANCELLED));
   }
@@ -125,7 +125,7 @@ export class KeptCommands {
     this.#elsewhere = new KeptElsewhere({ host, journal, found: (entry, now) => this.#found(entry, now) });
   }
 
-  /** From now on the journal delivers; the actors are there. */
+  /** Subscribes the actors to the journal, which delivers from now on. */
   subscribe(): void {
     const { table, journal } = this.#parts;
     for (const { kind, type, capability } of table.routes()) {
@@ -179,7 +179,9 @@ export class KeptCommands {
     this.#elsewhere.stop();
   }
 
-  /** Whether a request is what is being done already, for nobody who waits: then it gets the answer. */
+  /**
+   * Joins a request to the same running command, if that has no waiting requester; then the joined one gets the answer.
+   */
   joins({ message, origin }: Sent, entry: PendingRequest): boolean {
     const { kept } = entry;
     if (!(kept instanceof KeptCommand) || entry.origin.kind !== "nobody" || !isAwaited(message, origin)) return false;
@@ -193,7 +195,10 @@ export class KeptCommands {
     return (await this.#parts.journal.unsettledOf?.(request, type)) ?? [];
   }
 
-  /** Takes a message back that its handler has not begun: from the mailbox, or from the journal before it is handed out. SPEC: T12. */
+  /**
+   * Withdraws a message that its handler has not begun: from the mailbox, or from the journal before it is claimed.
+   * SPEC: T12.
+   */
   async withdraw(id: string): Promise<WithdrawResult> {
     const { pending, journal } = this.#parts;
     const entry = pending.get(id);
@@ -212,14 +217,15 @@ export class KeptCommands {
     return result;
   }
 
-  // Into the journal ------------------------------------------------------------------------------------------------
+  // Into the journal
+  // ----------------------------------------------------------------------------------------------------
 
   #isKept(entry: PendingRequest, before: KeptBefore = { status: "pending" }): void {
     this.#releaseRelay(entry);
     this.#found(entry, before);
   }
 
-  /** What the journal has of a command that was not delivered here. */
+  /** Handles the journal's status of a command that was not delivered here. */
   #found(entry: PendingRequest, before: KeptBefore): void {
     const { host, answers } = this.#parts;
     if (!this.#isWaiting(entry)) return;
@@ -237,7 +243,7 @@ export class KeptCommands {
     const reason = `not journaled: ${failure.message}`;
     this.#tellRelay(entry, (message) => error(host, message, errorData(code, reason)));
     if (!this.#isWaiting(entry)) return;
-    // It is in the journal in other words, and a receipt tells whether it is the same.
+    // The journal has it with other data, and a receipt tells whether it is the same request.
     if (code === 422 && entry.actor.capability.idempotent && entry.origin.kind !== "nobody") return this.#post(entry);
     const { message } = entry.kept as KeptCommand;
     pending.take(entry.id);
@@ -248,7 +254,7 @@ export class KeptCommands {
     this.#tellRelay(entry, (message) => reply(this.#parts.host, message, null));
   }
 
-  /** Whoever relays a command keeps it until it is kept here. */
+  /** The relay of a command keeps it until it is journaled here. */
   #tellRelay(entry: PendingRequest, answer: (message: Message) => Message | Message<ErrorData>): void {
     const { origin, kept } = entry;
     if (origin.kind !== "relay" || !(kept instanceof KeptCommand)) return;
@@ -261,7 +267,8 @@ export class KeptCommands {
     return entry !== undefined && entry.kept === kept && kept instanceof KeptCommand && kept.state === "kept";
   }
 
-  // Out of it -------------------------------------------------------------------------------------------------------
+  // From the journal
+  // ----------------------------------------------------------------------------------------------------
 
   async #deliver(message: Message, delivery: CommandDelivery): Promise<void> {
     const { deaths } = delivery;
@@ -281,7 +288,7 @@ export class KeptCommands {
     if (refusal !== undefined) throw this.#notNow(entry, message, refusal);
     const command = entry.kept as KeptCommand;
     command.delivery = delivery;
-    // Read first: a handler that fails at once may make the next delivery's.
+    // Read first: a handler that fails at once may start the next delivery.
     const { end } = command;
     this.#post(entry, message);
     return end;
@@ -331,7 +338,9 @@ export class KeptCommands {
     return end;
   }
 
-  /** The actor takes no more now. The requester waits on: the command was accepted, and the journal delivers it again. */
+  /**
+   * The actor takes no more now. The requester waits on: the command was accepted, and the journal delivers it again.
+   */
   #notNow(entry: PendingRequest, message: Message, reason: string): Failure {
     const { observations } = this.#parts;
     const { kind, type } = message;
@@ -344,7 +353,7 @@ export class KeptCommands {
     const { table, actors } = this.#parts;
     const route = table.route(kind, type);
     const actor = route && actors.get(route.capability);
-    if (!actor) throw new Failure(404, `nobody handles ${kind} ${type}`);
+    if (!actor) throw new Failure(404, `no capability handles ${kind} ${type}`);
     return actor;
   }
 

@@ -1,11 +1,12 @@
 /**
- * Commands that this loop has kept and that are not delivered to it: another process shares the journal, and may take what was kept here, or have in hand
- * what is asked for here under the same id. So the journal is asked what became of them. SPEC: L43.
+ * Journaled commands that are not delivered to this loop: another process shares the journal, and may have taken or
+ * handled a command that a client asked for here. This component asks the journal for their status. SPEC: L43.
  *
  * ```
- *   nothing ──a command is kept and not delivered──> once a second the journal is asked ──each was delivered, or is settled──> nothing
+ *   idle ──a journaled command is not delivered──> asks the journal every second ──all delivered or settled──> idle
  * ```
- * Where commands are delivered as soon as they are kept, nothing is asked. Of a long backlog a bounded number is asked for at a time, by turns.
+ * If commands are delivered as soon as they are journaled, it asks for none. Of a long backlog it asks for a bounded
+ * number at a time, in turn.
  */
 import type { Host, Timer } from "../host/host.ts";
 import { KEPT_ASKED_MAX, KEPT_LOOK_MS } from "../limits.ts";
@@ -15,13 +16,13 @@ import type { PendingRequest } from "./pending-table.ts";
 export interface KeptElsewhereParts {
   readonly host: Host;
   readonly journal: CommandJournal;
-  /** Tells what the journal says of a command; whoever still waits for it calls `watch` again. */
+  /** Receives the status of a command; if it still waits, the callee calls `watch` again. */
   readonly found: (entry: PendingRequest, now: KeptBefore) => void;
 }
 
-/** A row that is there no more was settled: retention has removed it. */
+/** A removed row was settled: retention has removed it. */
 const REMOVED: KeptBefore = { status: "done" };
-/** The journal did not say: it is asked again. */
+/** The journal gave no answer: it is asked again. */
 const UNKNOWN: KeptBefore = { status: "pending" };
 
 export class KeptElsewhere {

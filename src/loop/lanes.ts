@@ -1,7 +1,7 @@
 /**
- * Messages that wait to be routed (RFC 0032 §8): the system lane, the user lane, and the loop's own microtasks. Owns also the connections
- * that left while a message of theirs may be in a lane, and the callers that wait until the lanes are at rest. SPEC: L2, L3, L6.
- * Not here: when a message is taken (`Turns`), and the answer to a message that is refused (`Answers`).
+ * Messages that wait to be routed (RFC 0032 §8): the system lane, the user lane, and the loop's own microtasks. It also
+ * owns the set of connections that left while the lanes may hold their messages, and the callers that wait for rest.
+ * SPEC: L2, L3, L6. Not here: taking messages (`Turns`), answers to refused messages (`Answers`).
  */
 import { Fifo } from "../host/fifo.ts";
 import { causationOf } from "../message/envelope.ts";
@@ -12,7 +12,7 @@ import type { PendingTable } from "./pending-table.ts";
 export interface LanesListener {
   /** A message or microtask waits, and turns must begin in a task of their own. */
   wake(): void;
-  /** A message waits that came in a task of its adapter: turns begin when its callback is over. */
+  /** A message came in a task of its adapter: turns begin when that callback is over. */
   beginAfterThis(): void;
 }
 
@@ -107,7 +107,8 @@ export class Lanes {
     this.#isClosed = true;
   }
 
-  // Connections that left -------------------------------------------------------------------------------------------
+  // Connections that left
+  // -----------------------------------------------------------------------------------------------
 
   disconnect(connection: Connection): void {
     if (!this.isEmpty) this.#gone.add(connection);
@@ -122,7 +123,8 @@ export class Lanes {
     if (this.#gone.size > 0 && this.isEmpty) this.#gone.clear();
   }
 
-  // Rest ------------------------------------------------------------------------------------------------------------
+  // Rest
+  // ----------------------------------------------------------------------------------------------------------------
 
   /** The lanes are empty, and no slice runs or is about to. */
   get isResting(): boolean {

@@ -22,7 +22,7 @@ export interface Watcher {
   failed(error: unknown): void;
 }
 
-/** Begins to tell of a query's answers; the returned function ends it. Throws a `Failure` if there is no such query. */
+/** Starts to report a query's answers; the returned function ends it. Throws a `Failure` if there is no such query. */
 export type WatchQuery = (type: string, data: Json, watcher: Watcher) => () => void;
 
 interface Watch {

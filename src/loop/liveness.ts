@@ -1,8 +1,8 @@
 /** The sources of work that keep the loop alive (RFC 0032 §16), counted. */
 export interface Liveness {
-  /** Something is left to do or may come: a daemon idles on, a batch ends when this turns false. */
+  /** Work is left or may come: a daemon continues, a batch process ends when this turns false. */
   readonly alive: boolean;
-  /** Nothing is under way: lanes and mailboxes are empty and nobody waits for an answer. */
+  /** No work is under way: lanes and mailboxes are empty and no requester waits. */
   readonly quiescent: boolean;
   readonly systemLane: number;
   readonly userLane: number;

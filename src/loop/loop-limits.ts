@@ -43,7 +43,7 @@ export function timerLimits(given: Partial<TimerLimits>): TimerLimits {
   return limits;
 }
 
-/** Those that are given, and the defaults of the others; throws for what is no bound. Whatever else is given is not looked at. */
+/** The given limits, and defaults for the others; throws for an invalid limit. Other properties are ignored. */
 export function chosenLimits<Limits extends { readonly [Name in keyof Limits]: number }>(
   defaults: Limits,
   given: Partial<Limits>,
@@ -58,13 +58,13 @@ export function chosenLimits<Limits extends { readonly [Name in keyof Limits]: n
   return limits;
 }
 
-/** Throws for what is no bound. */
+/** Throws for an invalid limit. */
 export function requireLimit(name: string, value: number): void {
   if (Number.isSafeInteger(value) && value >= 1) return;
   throw new RangeError(`${name} must be a whole number of at least 1, got ${value}`);
 }
 
-/** Throws for what is no time that a timer can be set for: one that is refused when it is set would fail whatever it is set for. */
+/** Throws for a time that no timer can be set for, so that the mistake shows at boot and not with the first timer. */
 export function requireTime(name: string, ms: number): void {
   requireLimit(name, ms);
   if (ms > TIMER_DELAY_MS_MAX)

@@ -1,7 +1,8 @@
 /**
- * An actor in this process: a buffered mailbox, worked off one message at a time in the order they came (RFC 0032 §10.3, §10.4).
- * `postMessage` only buffers. What its handler returns becomes the reply, what it throws the error; it may emit events
- * and ask other capabilities. An answer to what it asked goes past the mailbox: an actor waits for nobody but others.
+ * An actor in this process: a bounded mailbox, whose messages are handled one at a time in order (RFC 0032 §10.3,
+ * §10.4). `postMessage` only queues. The result of a handler becomes the reply, a throw becomes the error; the handler
+ * may emit events and ask other capabilities. Answers to its own requests bypass the mailbox, so that an actor cannot
+ * wait for itself.
  */
 
 import type { Host, Timer } from "../host/host.ts";
@@ -34,24 +35,26 @@ export interface HandlerContext {
   /** Publishes an event caused by the message that is being handled. */
   emit(type: string, data: Json): void;
   /**
-   * Sends a command to whoever handles it, and waits for the answer; a failure is thrown as `Failure`. So is that an actor would wait for
-   * itself, alone or in a circle of others.
+   * Sends a command and waits for the answer. Throws a `Failure` if it fails, or if the actor would wait for itself,
+   * alone or in a circle of others.
    */
   command(type: string, data: Json): Promise<Json>;
   query(type: string, data: Json): Promise<Json>;
-  /** Puts any message into the loop, as the actor's own, and waits for nothing. */
+  /** Puts any message into the loop as the actor's own, without waiting. */
   send(message: Message): void;
   /**
-   * Calls code that reads within the clearance of the capability. Until its first `await` a handler does so anyway; after one, plain reads
-   * are the program's own again, which knows everything: `await context.within(() => cell.pull())`.
+   * Calls code that reads within the clearance of the capability. Until its first `await` a handler does so anyway;
+   * after one, plain reads have no clearance: `await context.within(() => cell.pull())`.
    */
   within<T>(code: () => T): T;
-  /** Aborted when the handler has timed out: its answer is 504 by then, and the actor goes on with the next message. */
+  /**
+   * Aborted when the handler has timed out: its answer is 504 by then, and the actor continues with the next message.
+   */
   readonly signal: AbortSignal;
   readonly host: Host;
 }
 
-/** Handled, and the answer follows later: the actor goes on to the next message meanwhile. */
+/** The handler has ended, and its answer follows later: the actor continues with the next message meanwhile. */
 export class AnswerLater {
   readonly answer: Promise<Json | undefined>;
 
@@ -69,7 +72,7 @@ export type MessageHandler = (
   request?: PendingRequest,
 ) => HandlerResult | Promise<HandlerResult>;
 
-/** Carries a message whose envelope was made here: only its data is a handler's, and has to be looked at. */
+/** Carries a message whose envelope this package made: only its data must be checked. */
 export class MadeMessageEvent implements ActorEvent {
   readonly type = "message";
   readonly data: Message<Json | ErrorData>;
@@ -78,7 +81,7 @@ export class MadeMessageEvent implements ActorEvent {
   readonly parcel: Parcel | undefined;
   /** Set by the listener if the message is not routed. */
   declare refused?: Failure;
-  /** What was thrown, of an error answer: for whoever reads the logs. It does not leave the process. */
+  /** The thrown value of an error answer, for logs. It does not leave the process. */
   declare thrown?: unknown;
   /** Of a message that is relayed: its authority. */
   declare sender?: Sender | undefined;
@@ -90,7 +93,7 @@ export class MadeMessageEvent implements ActorEvent {
   }
 }
 
-/** Carries a message that a handler has made by itself, through `send`. */
+/** Carries a message that a handler has made itself, through `send`. */
 export class SentMessageEvent implements ActorEvent {
   readonly type = "message";
   readonly data: Message;
@@ -120,16 +123,18 @@ export interface FailedMessage {
 }
 
 export interface MailboxOptions {
-  /** How often a failed command is tried. While it waits for its next attempt, the actor goes on with other messages. */
+  /**
+   * How often a failed command is tried. While it waits for its next attempt, the actor goes on with other messages.
+   */
   readonly retry?: Retry | undefined;
   /** How many messages are handled at once; 1 unless given. */
   readonly concurrency?: number | undefined;
   readonly serialBy?: KeyOf | undefined;
-  /** Called for a message that is not tried again, before its error leaves; gives a text to add to the error. */
+  /** Called for a message that is not tried again, before its error leaves; returns a text to add to the error. */
   readonly failed?: ((failed: FailedMessage) => Promise<string | undefined> | undefined) | undefined;
   readonly failedWork?: FailedWork | undefined;
   readonly clearance?: readonly string[] | undefined;
-  /** How long a handler is waited for; 0, unless given, for ever. */
+  /** How long a handler may take; 0, the default, means no limit. */
   readonly timeoutMs?: number;
   /** The capability, as `board` lists it. */
   readonly name?: string;
@@ -163,7 +168,7 @@ export class MailboxActor implements CapabilityActor {
   #inBurst = 0;
   /** When the present burst must let the host in. */
   #burstUntil = 0;
-  /** What it has asked others, by request id. */
+  /** Its open requests to others, by id. */
   readonly #asked = new Map<string, Asked>();
   #idleWaiters: (() => void)[] = [];
 
@@ -238,7 +243,7 @@ export class MailboxActor implements CapabilityActor {
     return this.#asked.has(request);
   }
 
-  /** An actor with a free place, or with a handler that has asked nothing, goes on by itself. */
+  /** An actor with a free place, or with a handler that has no open request, can continue by itself. */
   get isAsking(): boolean {
     if (this.#asked.size === 0 || this.#mailbox.hasPlace) return false;
     if (this.#mailbox.concurrency === 1) return true;
@@ -273,7 +278,10 @@ export class MailboxActor implements CapabilityActor {
     this.#next();
   };
 
-  /** Handles messages while there is a place. Synchronous handlers follow each other without a promise, for as long as a burst may last. */
+  /**
+   * Handles messages while there is a place. Synchronous handlers follow each other without a promise, up to the length
+   * of a burst.
+   */
   #next(): void {
     const mailbox = this.#mailbox;
     while (mailbox.hasNext && !this.#terminated) {
@@ -305,7 +313,7 @@ export class MailboxActor implements CapabilityActor {
     this.#checkIdle();
   }
 
-  /** A handler that takes too long is left behind: its caller is told, and the mailbox goes on. */
+  /** A handler that takes too long is abandoned: its caller is told, and the mailbox continues. */
   #await(given: Posted, handling: Handling, result: PromiseLike<HandlerResult>): void {
     void endOf(result, this.#waitFor(given.message, handling)).then((end) => {
       if (end.kind === "returned") this.#finished(given, handling, end.value as HandlerResult);
@@ -326,7 +334,7 @@ export class MailboxActor implements CapabilityActor {
     };
   }
 
-  /** Counts a message. The clock runs from the second one on: most bursts are of one, and need not look at it. */
+  /** Counts a message. The clock is read from the second one on, because most bursts have one message. */
   #isBurstOver(): boolean {
     const before = this.#inBurst++;
     if (before === 0) return false;
@@ -371,7 +379,8 @@ export class MailboxActor implements CapabilityActor {
     this.#tell(new MadeMessageEvent(reply(this.#host, message, data ?? null), request));
   }
 
-  // Failures --------------------------------------------------------------------------------------------------------
+  // Failures
+  // ------------------------------------------------------------------------------------------------------------
 
   #attemptOf(given: Posted): number {
     return given.request?.kept?.attempt ?? (this.#attempts.size === 0 ? 1 : (this.#attempts.get(given) ?? 1));
@@ -406,7 +415,7 @@ export class MailboxActor implements CapabilityActor {
     void handled.then(tell, (mistake: unknown) => tell(`onFailed failed: ${errorText(mistake)}`));
   }
 
-  /** How long to wait for the next attempt; undefined if there is none, or why the policy could not say. */
+  /** The delay before the next attempt; undefined if there is none, or a problem if the policy threw. */
   #retryIn(
     { message, request, parcel }: Posted,
     { attemptNumber }: Handling,
@@ -448,7 +457,7 @@ export class MailboxActor implements CapabilityActor {
     return this.#failed({ message, request: undefined, handling: undefined, failure, kept });
   }
 
-  /** Calls `onFailed` of a capability, within its timeout and its clearance; gives a text if it did not end well. */
+  /** Calls `onFailed` of a capability, within its timeout and its clearance; returns a text if it fails. */
   async callFailed(message: Message, context: Handling, code: () => unknown): Promise<string | undefined> {
     const end = await callHandler(() => this.within(code), undefined, undefined, this.#waitFor(message, context));
     return end.kind === "returned" ? undefined : `onFailed failed: ${errorText(end.error)}`;
@@ -474,7 +483,7 @@ export class MailboxActor implements CapabilityActor {
     return this.#ask(new MadeMessageEvent(request, undefined, parcel));
   }
 
-  /** Emits a message of another sender; likewise. An event is answered when it is in the journal. */
+  /** Emits a message of another sender, like `ask`. An event is answered when it is in the journal. */
   relay(message: Message, sender: Sender | undefined): Promise<Json> {
     const said = new MadeMessageEvent(message);
     said.sender = sender;
@@ -492,26 +501,29 @@ export class MailboxActor implements CapabilityActor {
       this.#asked.delete(id);
       reject(refused);
     });
-    // Who does not wait for an answer does not hear it; a rejection that nobody awaits would end the process, and everybody else.
+    // A sender that does not await the answer must not cause an unhandled rejection, which would end the process.
     answer.catch(() => undefined);
     return answer;
   }
 
-  /** Emits an event that one of the makers has made; throws where it would reach nobody, so that its handler hears of it. */
+  /** Emits an event with a made envelope; throws if it is refused, so that the handler is told. */
   emit(message: Message, parcel?: Parcel): void {
     const said = new MadeMessageEvent(message, undefined, parcel);
     this.#tell(said);
     if (said.refused !== undefined) throw said.refused;
   }
 
-  /** Emits a message that a handler has made. An event that is refused throws; of a request the actor gets an error as its answer. */
+  /**
+   * Emits a message that a handler has made. A refused event throws; for a refused request the actor gets an error as
+   * its answer.
+   */
   send(message: Message, parcel?: Parcel): void {
     const said = new SentMessageEvent(message, parcel);
     this.#tell(said);
     if (said.refused !== undefined && message?.kind === "event") throw said.refused;
   }
 
-  /** Calls code that may know what the capability may. */
+  /** Calls code within the clearance of the capability. */
   within<T>(code: () => T): T {
     return withClearance(this.#clearance, code);
   }
@@ -536,7 +548,7 @@ function isRefused({ message, request }: Posted, thrown: unknown): boolean {
   return request !== undefined && isRefusalCode(fromError(thrown).code) && isAwaited(message, request.origin);
 }
 
-/** What one handling may do. Its functions are made when they are asked for: most handlers only return. */
+/** The context of one handling. Its functions are created on demand, because most handlers only return. */
 export class Handling implements HandlerContext, Cancellable {
   readonly host: Host;
   readonly #actor: MailboxActor;
@@ -544,7 +556,7 @@ export class Handling implements HandlerContext, Cancellable {
   /** Counts the attempts at the message from 1. */
   readonly attemptNumber: number;
   #cancellation: Cancellation | undefined;
-  /** Told when the handler has timed out: the attempt that it makes. */
+  /** The attempt of the handler, which is cancelled when it has timed out. */
   attempt: Cancellable | undefined;
   /** Whether the handler itself has failed, and its reads were valid; set by a transactional handler. */
   hasFailed = false;
@@ -567,23 +579,23 @@ export class Handling implements HandlerContext, Cancellable {
     this.attempt?.cancel(reason);
   }
 
-  /** Calls `onFailed` with this context, within the timeout; a text if that went wrong. */
+  /** Calls `onFailed` with this context, within the timeout; returns a text if it fails. */
   callFailed(code: () => unknown): Promise<string | undefined> {
     return this.#actor.callFailed(this.#posted.message, this, code);
   }
 
-  /** Of an event that the journal delivers. */
+  /** The parcel of an event that the journal delivers. */
   get parcel(): Parcel | undefined {
     return this.#posted.parcel;
   }
 
-  /** The parcel of the message. A handler that was left behind sends no more. */
+  /** The parcel of the message; throws for a handler that was abandoned after its timeout. */
   get #open(): Parcel | undefined {
     const reason = this.#cancellation?.reason;
     if (reason === undefined) return this.#posted.parcel;
     throw new WorkError(
       "WORK_OVER",
-      `${this.#posted.message.type}: ${reason.message}, and what it sends now is refused`,
+      `${this.#posted.message.type}: ${reason.message}, and its further messages are refused`,
     );
   }
 

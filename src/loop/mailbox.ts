@@ -5,20 +5,21 @@
  *   push ──> waiting ──next()──> handled ──ended()──> gone
  *               └──its key is taken──> behind that key ──first of its key──> waiting, before all others
  * ```
- * At most `concurrency` messages are handled at once: 1 is first in, first out. With `serialBy`, at most one of each key is.
+ * At most `concurrency` messages are handled at once: 1 is first in, first out. With `serialBy`, at most one of each
+ * key is.
  */
 import { Fifo } from "../host/fifo.ts";
 import type { Message } from "../message/envelope.ts";
 import type { Posted } from "./capability.ts";
 
-/** Gives the key of a message. Messages with the same key are handled one after the other. */
+/** Returns the key of a message. Messages with the same key are handled one after the other. */
 export type KeyOf = (message: Message) => string;
 
 export class Mailbox {
   readonly concurrency: number;
   readonly #keyOf: KeyOf | undefined;
   readonly #waiting = new Fifo<Posted>();
-  /** They have their keys, and came before all that are in `#waiting`. */
+  /** They have their keys, and came before all messages in `#waiting`. */
   readonly #freed = new Fifo<Posted>();
   readonly #handled = new Set<Posted>();
   /** Keys of handled messages, and the messages that wait for them. */
@@ -55,7 +56,9 @@ export class Mailbox {
     this.#waiting.push(posted);
   }
 
-  /** The next message, which is handled from now on. Undefined if none can be: there is no place, or all wait for a key. */
+  /**
+   * The next message, which is handled from now on. Undefined if none can be: there is no place, or all wait for a key.
+   */
   next(): Posted | undefined {
     this.keyProblem = undefined;
     while (this.hasNext) {
@@ -67,7 +70,10 @@ export class Mailbox {
     return undefined;
   }
 
-  /** Takes the key of a message; false if another message has it. A message whose key cannot be had is handled, and fails. */
+  /**
+   * Takes the key of a message; false if another message has it. A message whose key function throws is handled, and
+   * fails.
+   */
   #takesKey(posted: Posted, keyOf: KeyOf): boolean {
     if (this.#keys.has(posted)) return true;
     let key: unknown;
@@ -126,7 +132,6 @@ export class Mailbox {
     return false;
   }
 
-  /** Those that are handled. */
   get handled(): Iterable<Posted> {
     return this.#handled;
   }
@@ -138,7 +143,7 @@ export class Mailbox {
     for (const behind of this.#behind.values()) yield* behind;
   }
 
-  /** Takes messages out that are not handled yet; gives them. */
+  /** Removes and returns messages that are not handled yet. */
   remove(which: (posted: Posted) => boolean): Posted[] {
     const removed: Posted[] = [];
     for (const queue of [...this.#behind.values(), this.#waiting, this.#freed]) {

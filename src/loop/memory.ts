@@ -1,7 +1,7 @@
 /**
- * `Memory.*`: a small durable key-value store, on in every kernel. Keys start with "/"; values are any JSON. Each key is a document of its own
- * (`memory` + key), so that the cost of a write does not grow with the number of keys. The document `memory` counts keys and bytes, which
- * are bounded. SPEC: L60-L63.
+ * `Memory.*`: a small durable key-value store in every kernel. Keys start with "/"; values are any JSON. Each key is a
+ * document of its own (`memory` + key), so that the cost of a write does not grow with the number of keys. The document
+ * `memory` counts keys and bytes, which are bounded. SPEC: L60-L63.
  */
 import type { Cell } from "../cells/cell.ts";
 import type { Space } from "../cells/space.ts";
@@ -25,7 +25,7 @@ const encoder = new TextEncoder();
 type Count = { readonly keys: number; readonly units: number };
 type Listing = { readonly prefix?: string; readonly after?: string; readonly limit?: number };
 
-/** With a clearance it answers only what lies within, so that clients with one may ask it. */
+/** With a clearance, it answers only within that, so that clients with one may use it. */
 export function memoryCapability(space: Space, clearance?: readonly string[]): Capability {
   const within = clearance === undefined ? {} : { clearance };
   const memory: Memory = { space, count: space.cell<Count>(COUNT_DOCUMENT) };
@@ -48,7 +48,7 @@ export function memoryCapability(space: Space, clearance?: readonly string[]): C
         input: keyed([]),
         handle: async ({ key }: { key: string }) => {
           const value = await space.cell<Json>(refOf(key).id).pull(within);
-          if (value === undefined) throw new Failure(404, `nothing is kept under ${key}`);
+          if (value === undefined) throw new Failure(404, `no value is stored under ${key}`);
           return { value };
         },
       },
@@ -65,12 +65,12 @@ interface Memory {
   readonly count: Cell<Count | undefined>;
 }
 
-/** Sets a key, or removes it where there is no value; waits where its document is not loaded. */
+/** Sets a key, or removes it if there is no value; waits while its document is loaded. */
 function put(memory: Memory, tx: Tx, key: string, value: Json | undefined) {
   const { space } = memory;
   const ref = refOf(key);
   const replica = space.replica(space.name);
-  // Its size is looked at outside of the transaction: a client that may set a key need not be allowed to know its value.
+  // The size is read outside of the transaction, because a client that may set a key need not be cleared for its value.
   const apply = () => change(memory, tx, { key, ref, value, before: unitsOf(replica.peek(ref)) });
   return replica.find(ref)?.isKnown === true ? apply() : replica.load([ref]).then(apply);
 }
@@ -83,7 +83,7 @@ interface Change {
   readonly before: number;
 }
 
-/** Only a key that comes, goes or changes its size moves the count. */
+/** The count changes only with the number of keys or their sizes. */
 function change({ space, count }: Memory, tx: Tx, { key, ref, value, before }: Change) {
   const after = unitsOf(value);
   if (before !== after) {
@@ -164,7 +164,7 @@ function isKeyStart(value: unknown): value is string {
   return typeof value === "string" && (value === "" || value.startsWith("/"));
 }
 
-/** Data with a key, and what else it must have. */
+/** Data with a key, and other required fields. */
 function keyed(required: readonly string[]): DataSchema<{ key: string; value: Json }> {
   return dataSchema(
     (data) => {

@@ -1,7 +1,7 @@
 /**
- * Message schemas from data schemas: a capability that lists its commands, queries, replies and events by type, each with a
- * schema of its data, needs not spell out envelopes. What it builds is an ordinary `MessageSchema`: it validates whole
- * messages and describes itself as a union of branches.
+ * Message schemas from data schemas: a capability lists its commands, queries, replies and events by type, each with a
+ * schema of its data, without envelopes. The result is an ordinary `MessageSchema`: it validates whole messages and
+ * describes itself as a union of branches.
  */
 import { FAILURE_DATA_BYTES_MAX, ISSUES_MAX } from "../limits.ts";
 import type { Kind, Message } from "../message/envelope.ts";
@@ -21,10 +21,10 @@ export interface DataSchema<Output = unknown, Input = Output> {
   };
 }
 
-/** What a data schema gives; any JSON where there is none. */
+/** The output of a data schema; any JSON without a schema. */
 export type DataOf<Schema> = Schema extends DataSchema<infer Output, unknown> ? Output : Json;
 
-/** What may be sent to a data schema. */
+/** The input of a data schema. */
 export type SentTo<Schema> = Schema extends DataSchema<unknown, infer Input> ? Input : Json;
 
 export interface Branch {
@@ -32,14 +32,14 @@ export interface Branch {
   readonly type: string;
   /** Any JSON when absent. */
   readonly data?: DataSchema | undefined;
-  /** What it is for, for people and tools. */
+  /** A description for people and tools. */
   readonly description?: string | undefined;
 }
 
-/** A schema made here, which says more of itself than others can. */
+/** A schema of this package, which can tell whether it checks a message. */
 class DeclaredMessages implements MessageSchema {
   readonly "~standard": MessageSchema["~standard"];
-  /** Whether messages of this kind and type are declared with any data: nothing is to be checked. */
+  /** Whether messages of this kind and type are declared with any data, so that there is no check. */
   readonly takesAny: (message: Message) => boolean;
 
   constructor(standard: MessageSchema["~standard"], takesAny: (message: Message) => boolean) {
@@ -96,7 +96,7 @@ export function messageSchema(branches: readonly Branch[]): MessageSchema {
   );
 }
 
-/** Whether a schema is known to take a message whatever its data is, without being asked to validate it. */
+/** Whether a schema takes every message of this kind and type, so that it need not validate. */
 export function takesAny(schema: MessageSchema, message: Message): boolean {
   return schema instanceof DeclaredMessages && schema.takesAny(message);
 }
@@ -116,7 +116,10 @@ export function dataSchema<T>(check: (data: unknown) => string | undefined, json
   };
 }
 
-/** Why a message does not fit a schema: as one text for people, and as the `data` of a failure for programs. SPEC: L71, M44. */
+/**
+ * Why a message does not fit a schema: as one text for people, and as the `data` of a failure for programs. SPEC: L71,
+ * M44.
+ */
 export interface SchemaProblem {
   readonly text: string;
   readonly data: { readonly issues: JsonIssue[]; readonly more?: number };
@@ -195,8 +198,8 @@ function alternativesText(errors: unknown, depth: number): string | undefined {
 }
 
 /**
- * Checked data as the schema gives it: with defaults, without what it leaves out. Worked out again for the handler (70 ns for a small object):
- * what is routed, journaled and compared is what was sent, and a Worker is sent the same.
+ * The schema's output for the data: with defaults, without unknown fields. It is computed again for the handler (70 ns
+ * for a small object), because the message is routed, journaled, compared and sent to Workers as it was sent.
  */
 export function dataAs(schema: DataSchema | undefined, data: Json): unknown {
   const result = atOnce(schema?.["~standard"].validate(data));
@@ -213,7 +216,9 @@ export function dataOrProblem(
   return result.issues === undefined ? { value: result.value } : { problem: problemOf(result.issues) };
 }
 
-/** Some schemas answer with a promise where one of their checks has thrown, and it is rejected with that: it must end nothing but this message. */
+/**
+ * Some schemas return a rejected promise if one of their checks throws: the rejection must affect only this message.
+ */
 function atOnce<T>(result: T | Promise<T>): T | typeof LATER {
   if (!isThenable(result)) return result;
   Promise.resolve(result).catch(() => undefined);

@@ -1,10 +1,11 @@
 /**
- * Capabilities that subscribe to observations by their exact type, as they do to events: each one is put into their mailbox, and kept nowhere. It
- * takes part in nothing for that: no lane, no turn, no journal. SPEC: L37.
+ * Capabilities that subscribe to observations by their exact type, as they do to events. An observation goes into their
+ * mailbox, without a lane, turn or journal. SPEC: L37.
  *
- * What they do about one must not come back to them as another, or two lines of code would turn in a circle for ever. So each copy is the
- * beginning of a conversation of its own, and what is told of such a conversation goes to the side sink alone. Of an observation that names no cause
- * nobody knows what it follows from: of those a subscriber gets few a second. One whose handler fails is let go, as any observer is.
+ * The work that follows from an observation must not come back as another one, or two lines of code could run in a
+ * circle forever. So each copy begins a conversation of its own, and observations of that conversation go to the side
+ * sink only. For an observation without a cause the origin is unknown, so a subscriber gets only few of these per
+ * second. A subscriber whose handler fails is removed, as any observer is.
  */
 import type { Host } from "../host/host.ts";
 import { UNCAUSED_OBSERVATIONS_PER_SECOND_MAX } from "../limits.ts";
@@ -14,13 +15,13 @@ import type { Observations, ObservationType } from "./observation.ts";
 import type { RoutingTable } from "./routing-table.ts";
 import type { SupervisedActor } from "./supervised-actor.ts";
 
-/** How the correlation of whatever follows from handling an observation begins. */
+/** The start of the correlation of all messages that follow from handling an observation. */
 const OBSERVED = "observed:";
 
 export class ObservationSubscribers {
   readonly #host: Host;
   readonly #table: RoutingTable;
-  /** How each is let go, by type and then by capability; undefined once it was. */
+  /** The functions that remove subscribers, by type and capability; undefined after the call. */
   readonly #subscribed = new Map<string, Map<string, (() => void) | undefined>>();
   /** Observations without a cause that each was given in the present second, which began by the monotonic clock. */
   readonly #uncaused = new Map<SupervisedActor, { readonly sinceMs: number; count: number }>();
@@ -37,12 +38,12 @@ export class ObservationSubscribers {
     }
   }
 
-  /** Takes note that a handler has failed; false where it was not given an observation. */
+  /** Records that a handler has failed; false if it did not handle an observation. */
   failed({ name }: SupervisedActor, { type }: Message<unknown>, thrown: unknown): boolean {
     const subscribers = this.#subscribed.get(type);
     if (subscribers?.has(name) !== true) return false;
     const letGo = subscribers.get(name);
-    // What was in its mailbox then may fail too.
+    // Observations that are still in its mailbox may fail too.
     if (letGo === undefined) return true;
     subscribers.set(name, undefined);
     letGo();

@@ -1,6 +1,6 @@
 /**
- * Observations of the loop itself (RFC 0032 §17): `Sys.*` events to a side sink. An observation never changes scheduling, is never
- * routed, and is never observed itself. Whoever listens must not throw; if he does, he is told nothing more. Capabilities can
+ * Observations of the loop itself (RFC 0032 §17): `Sys.*` events to a side sink. An observation never changes
+ * scheduling, is never routed, and is never observed itself. An observer that throws is removed. Capabilities can
  * listen to some (`observation-subscribers.ts`).
  */
 import { guarded } from "../host/hook.ts";
@@ -35,7 +35,7 @@ export function isObservationType(type: string): type is ObservationType {
   return (OBSERVATION_TYPES as readonly string[]).includes(type);
 }
 
-/** What has gone wrong; the others tell of ordinary work. */
+/** Faults; the other types report ordinary work. */
 const FAULTS: ReadonlySet<ObservationType> = new Set([
   ...(["Sys.ActorFault", "Sys.ActorUnhealthy", "Sys.BusFault", "Sys.SubscriberFault", "Sys.NodeFault"] as const),
   ...(["Sys.MicrotaskFault", "Sys.Overload", "Sys.WaitingCircle"] as const),
@@ -46,16 +46,16 @@ export type Observer = (observation: Message) => void;
 export class Observations {
   readonly #host: Host;
   readonly #observers = new Set<Observer>();
-  /** Who hears of faults alone. */
+  /** Observers of faults only. */
   readonly #faultObservers = new Set<Observer>();
-  /** Who hears of one type alone; a type that nobody is left of has none. */
+  /** Observers of one type only; a type without observers has no entry. */
   readonly #byType = new Map<ObservationType, Set<Observer>>();
 
   constructor(host: Host) {
     this.#host = host;
   }
 
-  /** Whether anybody listens to ordinary work; what costs something to say is said only then. */
+  /** Whether there are observers of ordinary work; costly observations are made only then. */
   get wanted(): boolean {
     return this.#observers.size > 0 || this.#byType.has("Sys.Routed");
   }
@@ -76,7 +76,7 @@ export class Observations {
     });
   }
 
-  /** One that fails is let go: it would fail again with every message. */
+  /** An observer that throws is removed, because it would throw again for every message. */
   #add(observers: Set<Observer>, observer: Observer, gone = () => {}): () => void {
     const letGo = () => {
       observers.delete(own);
@@ -105,7 +105,10 @@ export class Observations {
 /** Characters of a stack: as much as helps to find the line. */
 const STACK_LENGTH_MAX = 4_096;
 
-/** Where something was thrown; nothing of a refusal, which was meant. An observation stays in the process, so it may tell. */
+/**
+ * The stack of an error, except of a `Failure`, which is intended. An observation stays in the process, so a stack is
+ * allowed.
+ */
 export function stackOf(thrown: unknown): { readonly stack?: string } {
   if (!(thrown instanceof Error) || thrown instanceof Failure || typeof thrown.stack !== "string") return {};
   return { stack: thrown.stack.slice(0, STACK_LENGTH_MAX).toWellFormed() };

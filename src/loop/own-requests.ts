@@ -44,7 +44,7 @@ export class OwnRequests {
       case "command Sys.Unwatch":
         return this.#stream(inbound, (message, connection) => live.unwatch(message, connection));
       default:
-        return dispatch.refuse(inbound, 404, `nobody handles ${kind} ${type}`);
+        return dispatch.refuse(inbound, 404, `no capability handles ${kind} ${type}`);
     }
   }
 
@@ -70,9 +70,9 @@ export class OwnRequests {
     const { message, origin } = inbound;
     if (origin.kind !== "adapter") return dispatch.refuse(inbound, 422, `${message.type} is for clients of an adapter`);
     if (lanes.isGone(origin)) return;
-    // Only events of transactions and handlers carry their label for certain: plain code may publish anything.
+    // Only events of transactions and handlers reliably have labels: plain code may publish anything.
     if (origin.connection.clearance !== undefined) {
-      const reason = "a connection with a clearance cannot follow events or live queries; ask for what it may know";
+      const reason = "a connection with a clearance cannot follow events or live queries; ask for the data it may know";
       return dispatch.refuse(inbound, 403, reason);
     }
     try {

@@ -1,12 +1,13 @@
 /**
- * An event on its way through one actor: the message, its completion callback, and a count of the messages that its handler sent and the
- * journal does not have yet. SPEC: L9, L89, K26.
+ * An event on its way through one actor: the message, its completion callback, and a count of the messages that its
+ * handler sent and that are not journaled yet. SPEC: L9, L89, K26.
  *
  * ```
  *   with its actor ──ended──> handled ──every sent message is journaled or refused──> over
  *         └──ended with a failure, or fail()──> the same, and over with that failure
  * ```
- * A parcel is over exactly once. The actor ends it; the router counts the sent messages, each by a `Sending` of its own.
+ * A parcel is over exactly once. The actor ends it; the router counts the sent messages, each by a `Sending` of its
+ * own.
  */
 import type { Message } from "../message/envelope.ts";
 import type { Attempt } from "../work/attempt.ts";
@@ -67,7 +68,9 @@ export class Parcel {
     this.#failure ??= failure;
   }
 
-  /** Its handler sends a message. Undefined if the handler has ended: the event does not wait for messages sent later. */
+  /**
+   * Its handler sends a message. Undefined if the handler has ended: the event does not wait for messages sent later.
+   */
   send(): Sending | undefined {
     if (this.#isHandled) return undefined;
     this.#unjournaled++;

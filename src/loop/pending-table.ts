@@ -1,16 +1,17 @@
 /**
- * Requests that await their answer (RFC 0032 §14): by request id for the whole loop, with an index by connection. An entry is made
- * before the request is dispatched and goes with its first answer, its timeout, or its requester. Only the actor that a request was
- * dispatched to may answer it.
+ * Requests that await their answer (RFC 0032 §14), by request id, with an index by connection. An entry is added before
+ * the request is dispatched and removed by its first answer, its timeout, or the end of its requester. Only the actor
+ * that a request was dispatched to may answer it.
  *
  * ```
- *   insert ──────────────> listed ──take, by id───────────────────────────> gone
- *     └──> unlisted ──any look by id──^
- *             └──take, by the answer that knows it────────────────────────> gone
+ *   insert ──────────────> listed ──take, by id───────────────────────────> removed
+ *     └──> unlisted ──any look-up by id──^
+ *             └──take, by the answer that has the entry────────────────────> removed
  * ```
- * Most requests are answered before anybody looks for them, and an actor in this process gives the entry back with its answer. Hashing an id
- * and keeping it in a Map took a quarter of the time of a request in process. So a request is listed only where its id may be looked for: not if the
- * loop has made it, nor if it comes after the ids of all others that wait, as those of a client do that counts or makes them by the time.
+ * Most requests are answered before a look-up by id, and an actor in this process returns the entry with its answer.
+ * The Map took a quarter of the time of a request in process. So a request is listed only if its id may be looked up:
+ * not if the loop has made the id, and not if the id is greater than those of all other waiting requests, as ids are
+ * that a client counts or derives from the time.
  */
 import type { Timer } from "../host/host.ts";
 import type { Kind, Message, Metadata } from "../message/envelope.ts";
@@ -28,7 +29,7 @@ export interface Failing {
   isSettled: boolean;
 }
 
-/** What keeps a request whoever waits for it, and hears what came of it. */
+/** The journal's part in a request, which remains when the requester is gone and receives the outcome. */
 export interface Kept extends Failing {
   /** Whether its actor has it. */
   readonly state: "kept" | "posted";
@@ -42,16 +43,17 @@ export interface Kept extends Failing {
 }
 
 /**
- * What the answer is made from, and who gets it. Nothing of the object that the actor has: it may do with its own what it likes. So
- * what a consequence of the request carries is kept field by field, which costs less than a copy of its metadata.
+ * The data that an answer needs, and its receiver. It shares no object with the actor, which may change its message.
+ * The fields that consequences of the request carry are copied one by one, which costs less than a copy of the
+ * metadata.
  */
 export class PendingRequest implements Answerable {
   readonly kind: Kind;
   readonly type: string;
   readonly id: string;
-  /** What it was asked for itself, by the id. */
+  /** The causation of the request. */
   readonly cause: string | undefined;
-  /** Who gets the answer; of what is kept, nobody from the time on that he is gone. */
+  /** The receiver of the answer; for a journaled command, none after its requester has left. */
   origin: Origin;
   /** The actor it was dispatched to. */
   readonly actor: SupervisedActor;
@@ -60,14 +62,14 @@ export class PendingRequest implements Answerable {
   timeout: Timer | undefined = undefined;
   /** Whether it is answered, or its requester is gone. */
   isOver = false;
-  /** Its place among the handlings that are remembered; undefined where none are. */
+  /** Its place in the ring of recent handlings; undefined without a ring. */
   handling: number | undefined = undefined;
-  /** When its handler began, on the monotonic clock; undefined where the actor does not tell. */
+  /** When its handler began, on the monotonic clock; undefined if the actor does not tell. */
   begunAt: number | undefined = undefined;
-  /** Where it stands among the unlisted; -1 where it is not one of them. */
+  /** Its index among the unlisted; -1 if it is listed. */
   place = -1;
   readonly #timestamp: number;
-  /** What else a consequence of it carries; most requests have nothing of it. */
+  /** The other metadata of its consequences; undefined for most requests. */
   readonly #carried: Omit<Lineage, "causation"> | undefined;
 
   constructor({ kind, type, metadata }: Message, origin: Origin, actor: SupervisedActor, kept: Kept | undefined) {
@@ -87,7 +89,9 @@ export class PendingRequest implements Answerable {
   }
 }
 
-/** The authority of a message that is sent later for this request. A timer that is set by a timer's message has none. */
+/**
+ * The authority of a message that is sent later for this request. A timer that is set by a timer's message has none.
+ */
 export function senderOf(request: PendingRequest | undefined): Sender | undefined {
   const origin = request?.kept?.sentBy ?? request?.origin;
   switch (origin?.kind) {
@@ -110,32 +114,34 @@ function carriedBy(metadata: Metadata): Omit<Lineage, "causation"> | undefined {
 }
 
 /**
- * Where an entry is kept; emptied and used again. A Map whose keys come and go is copied into a new table now and then, and V8 lets the
- * old table refer to the new one: once one of them is old, everything that was ever pending would survive until the next full
- * collection (measured: collection took a third of the time of a request in process). So tables see slots only, which live anyway,
- * and the Map is replaced before the chain of its tables, with all the ids in them, gets long.
+ * A reusable holder of an entry. A Map with many insertions and deletions is copied into a new table now and then, and
+ * V8 lets the old table refer to the new one: as soon as one of them is old, all later entries survive until the next
+ * full collection (measured: collection took a third of the time of a request in process). So tables refer only to
+ * slots, which live anyway, and the Map is replaced before the chain of its tables gets long.
  */
 interface Slot {
   entry: PendingRequest | undefined;
-  /** Where it stands among the slots of its connection. */
+  /** Its index among the slots of its connection. */
   at: number;
 }
 
-/** So many requests are kept in one Map, or a few times as many as wait at once: copying it must cost next to nothing. */
+/**
+ * A Map is replaced after this many insertions, or after a few times the number of waiting requests, so that copying it
+ * costs little.
+ */
 const MAP_INSERTS_MIN = 1_024;
 
 export class PendingTable {
-  /** Those that are listed. */
   #requests = new Map<string, Slot>();
   readonly #unlisted: PendingRequest[] = [];
-  /** None of the unlisted comes after this id; undefined where nobody knows. */
+  /** No id of an unlisted request is greater than this; undefined if unknown. */
   #lastId: string | undefined = "";
-  /** The id that was last found to come after all others: it is not pending. */
+  /** The last id that was found to be greater than all others: it is not pending. */
   #isFree: string | undefined;
   #insertsLeft = MAP_INSERTS_MIN;
   readonly #free: Slot[] = [];
   readonly #byConnection = new Map<Connection, Slot[]>();
-  /** How many of them the journal keeps. */
+  /** How many of them are journaled. */
   kept = 0;
 
   get size(): number {
@@ -154,7 +160,7 @@ export class PendingTable {
     return this.#listed.get(id)?.entry;
   }
 
-  /** All of them by id, now that somebody looks. */
+  /** All requests by id; lists the unlisted ones first. */
   get #listed(): ReadonlyMap<string, Slot> {
     if (this.#unlisted.length > 0) {
       for (const entry of this.#unlisted.splice(0)) {
@@ -212,7 +218,7 @@ export class PendingTable {
     else this.#byConnection.set(connection, [slot]);
   }
 
-  /** The last slot of the connection takes the place of the one that goes. */
+  /** The last slot of the connection takes the place of the removed one. */
   #unindex(connection: Connection, slot: Slot): void {
     const slots = this.#byConnection.get(connection);
     const last = slots?.pop();
@@ -225,8 +231,8 @@ export class PendingTable {
   }
 
   /**
-   * Removes an entry and cancels its timeout. With `from`, only an entry that was dispatched to that actor. With `request`, only that
-   * very entry: the same id may have been used again since its requester left (L81).
+   * Removes an entry and cancels its timeout. With `from`, only an entry that was dispatched to that actor. With
+   * `request`, only that very entry: the same id may have been used again since its requester left (L81).
    */
   take(id: string, from?: SupervisedActor, request?: PendingRequest): PendingRequest | undefined {
     if (request !== undefined && request.place >= 0 && request.id === id && request.actor === from)
@@ -245,7 +251,7 @@ export class PendingTable {
     return entry;
   }
 
-  /** The last one takes the place of the one that goes. */
+  /** The last one takes the place of the removed one. */
   #takeUnlisted(entry: PendingRequest): PendingRequest {
     const last = this.#unlisted.pop() as PendingRequest;
     if (last !== entry) {
@@ -259,7 +265,7 @@ export class PendingTable {
     return entry;
   }
 
-  /** Nobody waits any more for what is kept; it stays until it is answered. */
+  /** The requester of a journaled command has left; the entry stays until it is answered. */
   release(entry: PendingRequest): void {
     const slot = this.#requests.get(entry.id);
     entry.timeout?.cancel();
@@ -267,7 +273,7 @@ export class PendingTable {
     entry.origin = NOBODY;
   }
 
-  /** Somebody waits for what is kept and nobody waited for. */
+  /** A requester joins a journaled command without one. */
   join(entry: PendingRequest, origin: Origin): void {
     const slot = this.#requests.get(entry.id);
     if (slot === undefined) return;
@@ -280,7 +286,7 @@ export class PendingTable {
     return (this.#byConnection.get(connection) ?? []).flatMap(({ entry }) => entry ?? []);
   }
 
-  /** Drops what a connection waits for; says how many. */
+  /** Removes the requests of a connection; returns their number. */
   disconnect(connection: Connection): number {
     const waiting = this.waitingFor(connection);
     for (const entry of waiting) {

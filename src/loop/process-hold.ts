@@ -1,6 +1,7 @@
 /**
- * Keeps the process running while the loop is alive (RFC 0032 §16): a request that waits for a promise, or an adapter that holds no handle
- * of the runtime, would let it end. Checked when the lanes come to rest, when adapters come and go, and once a second. SPEC: L95.
+ * Keeps the process running while the loop is alive (RFC 0032 §16): a request that waits for a promise, or an adapter
+ * that holds no handle of the runtime, would let it end. Checked when the lanes come to rest, when adapters come and
+ * go, and once a second. SPEC: L95.
  */
 import type { Host, Timer } from "../host/host.ts";
 import { HOLD_LOOK_MS } from "../limits.ts";

@@ -1,5 +1,6 @@
 /**
- * Gives a pending request to its actor, or answers why not, and limits the time that its requester waits. SPEC: L10, L15, L16, L22.
+ * Gives a pending request to its actor, or answers why not, and limits the time that its requester waits. SPEC: L10,
+ * L15, L16, L22.
  */
 import type { HandlingRing } from "../bus/handling-ring.ts";
 import type { Host } from "../host/host.ts";

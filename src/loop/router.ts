@@ -1,7 +1,7 @@
 /**
- * The routing laws (RFC 0032 §9), one message per turn, and the check of every emission of an actor. Immediate failures are terminal
- * answers plus an observation: 404 no capability handles it, 409 the id is pending already, 422 the data does not fit, 503 the actor
- * takes no more. SPEC: L7-L12, L17.
+ * The routing laws (RFC 0032 §9), one message per turn, and the check of every emission of an actor. Immediate failures
+ * are terminal answers plus an observation: 404 no capability handles it, 409 the id is pending already, 422 the data
+ * does not fit, 503 the actor takes no more. SPEC: L7-L12, L17.
  */
 import type { Host } from "../host/host.ts";
 import { causationOf, isId, type Message } from "../message/envelope.ts";
@@ -144,7 +144,8 @@ export class Router implements ActorHome {
     });
   }
 
-  // Relayed messages that are taken back ----------------------------------------------------------------------------
+  // Withdrawal of relayed messages
+  // --------------------------------------------------------------------------------------
 
   /** SPEC: T12. A message in a lane is not found: the relay asks again a task later. */
   async withdraw({ ids, causedBy: cause }: Relayed): Promise<Withdrawn> {
@@ -186,7 +187,8 @@ export class Router implements ActorHome {
     if (!answers.resolve(id, message, actor, request)) answers.orphan(message, origin);
   }
 
-  // What actors emit ------------------------------------------------------------------------------------------------
+  // Emissions of actors
+  // -------------------------------------------------------------------------------------------------
 
   /** Takes an event of an actor; the reason if its message is not routed. */
   take(actor: SupervisedActor, said: ActorEvent): Failure | undefined {
@@ -205,7 +207,7 @@ export class Router implements ActorHome {
     const made = said instanceof MadeMessageEvent ? said : undefined;
     const parcel = said.parcel ?? actor.parcelOf(message);
     if (causationOf(message) === undefined) {
-      const reason = "metadata.causation: is required of what an actor emits";
+      const reason = "metadata.causation: is required in messages of an actor";
       return this.#bad(actor, new BadEmission(message, reason), parcel);
     }
     if (actor.capability.relays) {
@@ -237,7 +239,7 @@ export class Router implements ActorHome {
   #emissionProblem({ name, capability }: SupervisedActor, message: Message): string | undefined {
     const { kind, type } = message;
     if (!this.#parts.table.mayEmit(name, kind, type))
-      return `${kind} ${type} is not among what ${name} declares as outbound${declarationOf(message)}`;
+      return `${kind} ${type} is not declared as outbound by ${name}${declarationOf(message)}`;
     return kind === "error" ? undefined : schemaProblem(capability.outbound, message)?.text;
   }
 
@@ -273,8 +275,9 @@ export class Router implements ActorHome {
   }
 
   /**
-   * An emission is not routed. If it was an answer, the requester gets an error. If it was a request, the actor gets one. If it was an
-   * event, `emit` throws in this process; a worker cannot be told in time, so the message that it handles fails (L91).
+   * Refuses an emission. If it was an answer, the requester gets an error. If it was a request, the actor gets one. If
+   * it was an event, `emit` throws in this process; a worker cannot be told in time, so the message that it handles
+   * fails (L91).
    */
   #bad(actor: SupervisedActor, { envelope: said, reason }: BadEmission, parcel: Parcel | undefined): Failure {
     const { host, observations } = this.#parts;
@@ -341,7 +344,7 @@ const TIMER_OBSERVATIONS: Readonly<Record<string, ObservationType>> = {
 
 function whyCircle({ kind, type }: Message, circle: readonly string[]): string {
   const waiting = `${circle.join(" waits for ")}, which handles one message at a time`;
-  return `${kind} ${type} would never be answered: ${waiting}; call what handles it as a function, or use send() and do not wait`;
+  return `${kind} ${type} would never be answered: ${waiting}; call its handler as a function, or use send() and do not wait`;
 }
 
 function isOutcome({ kind }: Message): boolean {

@@ -1,6 +1,6 @@
 /**
- * Who handles what: built once at boot from the capabilities' schemas (RFC 0032 §11). Everything that is wrong with any of them is
- * reported together; nothing is spawned before all of it is right.
+ * The actor of each request type, built once at boot from the capabilities' schemas (RFC 0032 §11). All problems of all
+ * capabilities are reported together, before any actor is spawned.
  */
 
 import { isMessageType, type Kind } from "../message/envelope.ts";
@@ -16,7 +16,7 @@ export interface Route {
   readonly input: unknown;
   /** JSON Schema of the reply's data, where the capability declares one. */
   readonly output: unknown;
-  /** What this type is for, where the capability says so. */
+  /** The description that the capability gives this type. */
   readonly description: string | undefined;
 }
 
@@ -45,14 +45,14 @@ export class RoutingTable {
   readonly #routes = { command: new Map<string, Route>(), query: new Map<string, Route>() };
   /** All routes, in the order they were claimed. */
   readonly #inOrder: Route[] = [];
-  /** Event type to the capabilities that want it, in declared order. */
+  /** The capabilities that subscribe to each event type, in declared order. */
   readonly #subscribers = new Map<string, string[]>();
-  /** Likewise for observations, which are no events that anybody could publish. */
+  /** The same for observations, which are not events that code can publish. */
   readonly #observers = new Map<ObservationType, string[]>();
   /** The types that each capability may emit, by kind; `"any"` if its schema is not finite. */
   readonly #outbound = new Map<string, ReadonlyMap<Kind, ReadonlySet<string>> | "any">();
 
-  /** Throws one `BootError` with everything that is wrong. */
+  /** Throws one `BootError` with all problems. */
   static build(capabilities: ReadonlyMap<string, Capability>): RoutingTable {
     const table = new RoutingTable();
     const problems: string[] = [];
@@ -120,7 +120,7 @@ export class RoutingTable {
     if (already.includes(name)) return `subscribes to ${type} twice`;
     if (!isObservation) this.#subscribers.set(type, [...already, name]);
     else if (clearance === undefined) this.#observers.set(type, [...already, name]);
-    else return `subscribes to ${type}, which tells of what is above any clearance; leave out one of the two`;
+    else return `subscribes to ${type}, which may reveal data above any clearance; leave out one of the two`;
     return undefined;
   }
 

@@ -1,13 +1,13 @@
 /**
- * How many turns share a macrotask: so many, and for so long. While turns take next to nothing the clock is not looked at after each
- * one, which costs a twentieth of a request; after one that took its time it is. SPEC: L5.
+ * Limits the number and the time of turns in one macrotask. While turns are short, the clock is not read after each
+ * one, which would cost a twentieth of a request; after a long one it is. SPEC: L5.
  */
 import type { Host } from "../host/host.ts";
 import { TURNS_SLICE_MAX, TURNS_SLICE_MS } from "../limits.ts";
 
-/** Turns between two looks at the clock, at most. */
+/** Turns between two reads of the clock, at most. */
 const STRIDE_MAX = 8;
-/** What a stride of turns may take for the next one to be longer. */
+/** The next stride is longer if this one took less. */
 const QUICK_MS = TURNS_SLICE_MS / 32;
 
 export class Slice {
@@ -17,7 +17,7 @@ export class Slice {
   #lookedAt = 0;
   #lookAfter = 1;
   #stride = 1;
-  /** Until when slices may begin in tasks of others. */
+  /** Until then, slices may begin in tasks of adapters. */
   #atOnceUntil: number;
 
   constructor(host: Host) {
@@ -32,8 +32,9 @@ export class Slice {
   }
 
   /**
-   * In the task that brought a message; false where one must begin in a task of its own, because none has for as long as a slice may last. A
-   * runtime may let timers in only after all the sockets that have something: with a thousand of them, that would be a thousand slices.
+   * Begins in the task that brought a message. False if the slice must begin in a task of its own, because none has for
+   * the length of a slice. A runtime may run timers only after all ready sockets: with a thousand of them, that would
+   * be a thousand slices.
    */
   beginAtOnce(): boolean {
     this.#start();

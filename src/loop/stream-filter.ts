@@ -1,6 +1,5 @@
 /**
- * The filters of event streams: reading one from a `Sys.Subscribe`, and an index that finds the streams which want an event
- * without asking each of them. Patterns are matched once for each topic, not once for each event. SPEC: N12, N17.
+ * The filters of event streams: reading one from a `Sys.Subscribe`, and an index that finds the streams of an event.
  */
 import { STREAM_MATCHES_REMEMBERED_MAX, STREAM_NAMES_MAX } from "../limits.ts";
 import { isMessageType } from "../message/envelope.ts";

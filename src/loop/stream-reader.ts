@@ -1,14 +1,15 @@
 /**
- * One reader of the journal for all event streams. A page is read once and given to every stream whose position lies in it.
- * Between two slices of work the host gets in; a slice is bounded for all streams together. SPEC: L1, N12, N16, N17.
+ * One reader of the journal for all event streams. A page is read once and given to every stream whose position lies in
+ * it. Between two slices of work the host gets in; a slice is bounded for all streams together. SPEC: L1, N12, N16,
+ * N17.
  *
  * ```
  *   following ──no room──> stalled ──room──> following          following ──gap, error──> ended
  *                             └──30 s──> ended
  * ```
  * Slices alternate between the stream nearest to the end of the journal and a sweep, which moves forward through the
- * positions and begins again at the lowest. The first keeps streams at the end current; the second lets streams that are
- * behind meet and go on together, so that all of them together read the journal at most twice.
+ * positions and begins again at the lowest. The first keeps streams at the end current; the second lets streams that
+ * are behind meet and go on together, so that all of them together read the journal at most twice.
  */
 import { EventsGone } from "../bus/bus-error.ts";
 import type { Host, Timer } from "../host/host.ts";
@@ -46,7 +47,9 @@ export interface EventStream {
   state: "following" | "stalled" | "ended";
   /** All rows up to here were looked at for this stream. */
   position: JournalPosition;
-  /** Whether rows that are gone after the position end it. A stream from the beginning takes the rows that there are. */
+  /**
+   * Whether rows that are gone after the position end it. A stream from the beginning takes the rows that there are.
+   */
   readonly resumes: boolean;
 }
 
@@ -79,7 +82,7 @@ export class StreamReader {
   /** Streams that follow or are stalled. */
   readonly #streams = new Set<EventStream>();
   readonly #index = new FilterIndex<EventStream>();
-  /** Where the last short page ended, and the mark of the feed before it: from there on nothing is left to read. */
+  /** The end of the last short page, and the mark of the feed before it: no row is left to read after it. */
   #end: { readonly position: JournalPosition; readonly mark: number } | undefined;
   /** The greatest id that the sweep has passed. */
   #sweepAt = 0;
@@ -223,7 +226,7 @@ export class StreamReader {
     skipGone(page.rows.length);
   }
 
-  /** False where the stream takes nothing more of this page. `before` is the position before the event. */
+  /** False if the stream takes no more of this page. `before` is the position before the event. */
   #give(stream: EventStream, before: JournalPosition, event: GivenEvent): boolean {
     if (stream.state !== "following") return false;
     if (!stream.connection.hasRoom) {
@@ -263,7 +266,7 @@ export class StreamReader {
     this.#fail(stream, errorData(410, message, { data: { cursor } }));
   }
 
-  /** The client has not taken what it was given. The stream goes on before the event that it has no room for. */
+  /** The client has not read its events. The stream continues before the event that it has no room for. */
   #stall(stream: EventStream, before: JournalPosition): void {
     stream.state = "stalled";
     stream.position = union(before, stream.position);

@@ -1,12 +1,14 @@
 /**
- * A capability's actor under supervision: spawned, listened to, restarted when it crashes, and given up when it keeps crashing.
+ * A capability's actor under supervision: spawned, listened to, restarted when it crashes, and given up when it keeps
+ * crashing.
  *
  * ```
  *   running ──error escaped──> restarting ──backoff──> running
  *      │                           └──4th crash within a minute──> unhealthy ──heal()──> running
  *      └──stop(), in any state──> stopping ──it has ended──> stopped
  * ```
- * Messages that come while it restarts wait, up to the mailbox limit. An unhealthy actor takes none, nor does one that stops.
+ * Messages that come while it restarts wait, up to the mailbox limit. An unhealthy actor takes none, nor does one that
+ * stops.
  */
 import type { Host, Timer } from "../host/host.ts";
 import { ACTOR_BACKOFF_START_MS, RESTART_WINDOW_MS, RESTARTS_MAX } from "../limits.ts";
@@ -20,7 +22,7 @@ import { MadeMessageEvent, MailboxActor, SentMessageEvent } from "./mailbox-acto
 import type { Parcel } from "./parcel.ts";
 import type { Failing } from "./pending-table.ts";
 
-/** The router, as its actors know it. */
+/** The part of the router that actors use. */
 export interface ActorHome {
   /** Takes an event of the actor; the reason if its message is not routed. */
   take(actor: SupervisedActor, said: ActorEvent): Failure | undefined;
@@ -41,7 +43,7 @@ interface Emitter {
 export class SupervisedActor {
   readonly name: string;
   readonly capability: Capability;
-  /** Where its messages come from: all of them from here. */
+  /** The origin of all its messages, as one object. */
   readonly origin: Origin = { kind: "actor", actor: this };
   state: "running" | "restarting" | "unhealthy" | "stopping" | "stopped" = "stopped";
   readonly #host: Host;
@@ -55,7 +57,7 @@ export class SupervisedActor {
   /** When it crashed, on the monotonic clock; within the window only. */
   #crashes: number[] = [];
   #restart: Timer | undefined;
-  /** Who waits for the end of a restart. */
+  /** Callers that wait for the end of a restart. */
   #settled: (() => void)[] = [];
 
   constructor(options: { name: string; capability: Capability; host: Host; home: ActorHome; mailboxMax: number }) {
@@ -66,7 +68,7 @@ export class SupervisedActor {
     this.#mailboxMax = options.mailboxMax;
   }
 
-  /** Starts the actor and listens to it; throws what `spawn` throws. */
+  /** Starts the actor and listens to it; errors of `spawn` are thrown. */
   start(): void {
     const withdraw = this.capability.relays ? { withdraw: (which: Relayed) => this.#home.withdraw(which) } : {};
     const actor = this.capability.spawn({ host: this.#host, name: this.name, ...withdraw });
@@ -141,12 +143,18 @@ export class SupervisedActor {
     return this.mailboxLength >= this.#mailboxMax ? `the mailbox of ${this.name} is full` : undefined;
   }
 
-  /** Puts an observation into the actor's mailbox, which it fills to no more than half: the rest is for what others wait for. */
+  /**
+   * Puts an observation into the actor's mailbox if it is at most half full: the rest is for messages that others wait
+   * for.
+   */
   show(observation: Message): void {
     if (this.state === "running" && this.mailboxLength * 2 < this.#mailboxMax) this.#actor?.postMessage(observation);
   }
 
-  /** Hands over the answer to something it asked: never held back by a full mailbox, or two actors could wait for each other. */
+  /**
+   * Delivers the answer to a request of the actor, even if its mailbox is full, or two actors could wait for each
+   * other.
+   */
   answer(message: Message | Message<ErrorData>): boolean {
     if (this.state !== "running" || !this.#actor) return false;
     this.#actor.postMessage(message as Message);
@@ -168,7 +176,7 @@ export class SupervisedActor {
     return this.#actor?.failedWork?.(message, failure, attempt);
   }
 
-  /** Lets the actor handle a failure; a text if that went wrong. */
+  /** Lets the actor handle a failure; a text if that failed too. */
   async failed(message: Message, failure: HandlerFailure, kept?: Failing): Promise<string | undefined> {
     return this.#actor?.failed?.(message, failure, kept);
   }
@@ -178,12 +186,12 @@ export class SupervisedActor {
     return this.#actor?.awaits?.(request) ?? true;
   }
 
-  /** Whether it may be waiting for others: it handles a message, and has asked something. */
+  /** Whether it may be waiting for others: it handles a message, and has an open request. */
   get isAsking(): boolean {
     return this.#actor?.isAsking ?? false;
   }
 
-  /** The ids of what it was given and has not handled to the end, as far as is known. */
+  /** The ids of the messages that it was given and has not finished, as far as is known. */
   given(): ReadonlySet<string> {
     return this.#actor?.given?.() ?? NOTHING;
   }
@@ -192,7 +200,7 @@ export class SupervisedActor {
     return this.#waiting.length + (this.#actor?.mailboxLength ?? 0);
   }
 
-  /** What it has promised to do later: timers. */
+  /** The number of its timers. */
   get scheduled(): number {
     return this.#actor?.scheduled ?? 0;
   }
@@ -270,7 +278,7 @@ export class SupervisedActor {
     this.#crashes = [...this.#crashes.filter((at) => now - at < RESTART_WINDOW_MS), now];
     const next = this.#crashes.length > RESTARTS_MAX ? "unhealthy" : "restart";
     this.state = next === "restart" ? "restarting" : "unhealthy";
-    // The failure to end what has crashed already tells nothing new.
+    // A failure to end a crashed actor adds no information.
     this.#end(`${this.name} crashed: ${reason}`).catch(() => undefined);
     this.#home.crashed(this, reason, next);
     if (next === "restart") this.#restartLater();

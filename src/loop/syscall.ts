@@ -1,4 +1,4 @@
-/** The kernel about itself: `Syscall.Ping`, `List`, `Describe`, and its end: `Syscall.Shutdown`. On in every kernel. */
+/** Requests about the kernel itself: `Syscall.Ping`, `List`, `Describe`, and `Syscall.Shutdown`. On in every kernel. */
 import { Failure } from "../message/error-data.ts";
 import type { Json } from "../message/json.ts";
 import type { Capability } from "./capability.ts";
@@ -6,7 +6,7 @@ import { capability } from "./define-capability.ts";
 import { dataSchema } from "./message-schema.ts";
 import type { Route, RoutingTable } from "./routing-table.ts";
 
-/** What the syscalls tell about and act on; known only once the loop has booted. */
+/** The data of the syscalls, known only after the loop has booted. */
 export interface SyscallTargets {
   readonly table: RoutingTable;
   readonly descriptions: ReadonlyMap<string, string>;
@@ -25,8 +25,8 @@ const describeInput = dataSchema<{ name?: string }>(
 
 export function syscall(targets: () => SyscallTargets): Capability {
   return capability({
-    description: "what this kernel can do, and whether it lives",
-    // It knows nothing of the data in spaces.
+    description: "the requests that this kernel handles, and a sign of life",
+    // It reads no data of spaces.
     clearance: [],
     queries: {
       "Syscall.Ping": { description: "answers its data unchanged", handle: (data: Json) => data },
@@ -43,7 +43,10 @@ export function syscall(targets: () => SyscallTargets): Capability {
   });
 }
 
-/** `Syscall.Shutdown`, apart from the others: a connection with a clearance may ask about the kernel, and not end it. */
+/**
+ * `Syscall.Shutdown` is a capability of its own, because a connection with a clearance may use the others, but not this
+ * one.
+ */
 export function shutdown(begin: () => void): Capability {
   return {
     ...capability({
@@ -68,7 +71,7 @@ function describe({ table, descriptions }: SyscallTargets, name: string | undefi
   const routes = [...table.routes()].filter(
     ({ type, capability: owner }) => name === undefined || type === name || owner === name,
   );
-  if (routes.length === 0) throw new Failure(404, `nothing is called ${name}; ask Syscall.List`);
+  if (routes.length === 0) throw new Failure(404, `no type is called ${name}; ask Syscall.List`);
   return { types: routes.map((route) => described(route, descriptions)) };
 }
 

@@ -1,6 +1,7 @@
 /**
- * How many timers each client has waiting, so that one client cannot fill the due table for all others. A timer that another kernel fires is not
- * seen here; so at the bound the rows are counted, at most once in a poll interval. SPEC: T14.
+ * Counts the waiting timers of each client, so that one client cannot fill the due table for all others. A timer that
+ * another kernel fires is not seen here; so at the bound the rows are counted, at most once in a poll interval. SPEC:
+ * T14.
  */
 import type { Host } from "../host/host.ts";
 import { POLL_INTERVAL_MS, TIMER_CLIENTS_COUNTED_MAX, TIMERS_REFIRED_MAX } from "../limits.ts";

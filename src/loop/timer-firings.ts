@@ -6,7 +6,8 @@
  *               ├──refused for the moment (503)──> sent again, after twice as long each time
  *               └──withdrawn──> forgotten
  * ```
- * While a firing is sent its row is renewed. A kernel that dies stops renewing, and another one takes the firing over. SPEC: T6, T9, T12.
+ * While a firing is sent its row is renewed. A kernel that dies stops renewing, and another one takes the firing over.
+ * SPEC: T6, T9, T12.
  */
 import type { Host, Timer } from "../host/host.ts";
 import { pause } from "../host/pause.ts";
@@ -121,7 +122,10 @@ export class TimerFirings {
     else this.#ofTimer.delete(timerId);
   }
 
-  /** Rows go together: firings of one batch end in one turn, and each write takes those that ended during the write before. */
+  /**
+   * Rows go together: firings of one batch end in one turn, and each write takes those that ended during the write
+   * before.
+   */
   #forget(firingId: string): void {
     this.#over.push(firingId);
     if (this.#isForgetting) return;

@@ -1,6 +1,6 @@
 /**
- * Timers of a loop without a store: a due table in memory, bounded, that ends with the process. An id is known while its timer waits or is
- * sent; without a store there are no receipts. SPEC: T10, T13.
+ * Timers of a loop without a store: a due table in memory, bounded, that ends with the process. An id is known while
+ * its timer waits or is sent; without a store there are no receipts. SPEC: T10, T13.
  */
 import { Failure } from "../message/error-data.ts";
 import { changeInOrder, type DueChange, type DueRow } from "../store/due.ts";

@@ -1,6 +1,7 @@
 /**
- * Sets a durable timer once: the row of the due table and the receipt of the request are one commit. A request that is repeated gets its first
- * answer; another request under a used id is refused with 409, as for every transactional command. SPEC: T9, T13.
+ * Sets a durable timer once: the row of the due table and the receipt of the request are one commit. A request that is
+ * repeated gets its first answer; another request under a used id is refused with 409, as for every transactional
+ * command. SPEC: T9, T13.
  */
 import type { Message } from "../message/envelope.ts";
 import { Failure } from "../message/error-data.ts";

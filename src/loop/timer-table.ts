@@ -6,9 +6,10 @@
  *     ├──due, with a schedule──> armed for the next slot, and fired for this one
  *     └──cancelled──> gone
  * ```
- * Kernels that share a store share its timers: each looks at the due table on a poll and after writes of others, so the timers of a kernel
- * that died or stopped fire on the next one. Due timers are taken in batches, one write for each batch; exactly one kernel takes a timer.
- * A timer never fires early, equal deadlines fire in the order of setting, and no timer fires before its `Timer.Set` is answered. SPEC: T.
+ * Kernels that share a store share its timers: each looks at the due table on a poll and after writes of others, so the
+ * timers of a kernel that died or stopped fire on the next one. Due timers are taken in batches, one write for each
+ * batch; exactly one kernel takes a timer. A timer never fires early, equal deadlines fire in the order of setting, and
+ * no timer fires before its `Timer.Set` is answered. SPEC: T.
  */
 import type { Host, Timer } from "../host/host.ts";
 import {
@@ -83,11 +84,17 @@ export class TimerTable {
   #lookSoon: Timer | undefined;
   #unwatch: (() => void) | undefined;
   #closed = false;
-  /** Rows of firings that the next turn takes over besides expired ones: all at the start, this table's own after a failed write. */
+  /**
+   * Rows of firings that the next turn takes over besides expired ones: all at the start, this table's own after a
+   * failed write.
+   */
   #claims: "all" | "own" | "none" = "all";
   /** Number of the latest look; the result of an earlier one is out of date. */
   #looks = 0;
-  /** Batches and cancellations, one after the other: a timer that is being armed for its next slot cannot be cancelled meanwhile. */
+  /**
+   * Batches and cancellations, one after the other: a timer that is being armed for its next slot cannot be cancelled
+   * meanwhile.
+   */
   #turns: Promise<unknown> = Promise.resolve();
 
   constructor({ host, rows, tell, fire, withdraw, gone }: TimerTableOptions) {
@@ -182,8 +189,9 @@ export class TimerTable {
   }
 
   /**
-   * Waits for the earliest deadline, but not longer than a poll interval: another kernel may set or leave a timer, and deadlines are of the
-   * wall clock, which may step. If the store cannot be read, the look is repeated: a timer is late then, never lost.
+   * Waits for the earliest deadline, but not longer than a poll interval: another kernel may set or leave a timer, and
+   * deadlines are of the wall clock, which may step. If the store cannot be read, the look is repeated: a timer is late
+   * then, never lost.
    */
   async #look(overdueWaitMs = 0): Promise<void> {
     const look = ++this.#looks;
@@ -244,7 +252,9 @@ export class TimerTable {
     return result;
   }
 
-  /** Takes a batch of due timers with one write. Where one of them is gone, those after it are left for the next turn. */
+  /**
+   * Takes a batch of due timers with one write. Where one of them is gone, those after it are left for the next turn.
+   */
   async #fireDue(): Promise<number> {
     const now = this.#host.now();
     const rows = await this.#rows.dueRows(now, TIMERS_FIRED_MAX, TIMER_KIND);
@@ -274,7 +284,10 @@ export class TimerTable {
     return { timer, changes, firing };
   }
 
-  /** Sends firings of kernels that are gone: their kernel has stopped renewing their rows, or this table has just opened. */
+  /**
+   * Sends firings of kernels that are gone: their kernel has stopped renewing their rows, or this table has just
+   * opened.
+   */
   async #takeOver(): Promise<number> {
     const claims = this.#claims;
     const now = this.#host.now();

@@ -1,7 +1,7 @@
 /**
- * The Timer capability (RFC 0032 §12): "send this message later". `Timer.Set` answers with a timer id; when the time comes,
- * `Timer.Fired` and then the message are put into the loop, both caused by the `Timer.Set`. `Timer.Every` does the same again and
- * again, at the slots of a schedule, until it is cancelled. SPEC: T.
+ * The Timer capability (RFC 0032 §12): "send this message later". `Timer.Set` answers with a timer id; when the time
+ * comes, `Timer.Fired` and then the message are put into the loop, both caused by the `Timer.Set`. `Timer.Every` does
+ * the same again and again, at the slots of a schedule, until it is cancelled. SPEC: T.
  */
 import type { Host } from "../host/host.ts";
 import { TIMER_DELAY_MS_MAX } from "../limits.ts";
@@ -124,7 +124,8 @@ function spawnTimer(
     return replica ? setOnce(replica, message, timer, answer) : { isNew: memory.set(timer), answer };
   };
   const parts: TimerParts = { host, limits, table, clients, arm };
-  // The inbound schemas have checked the data. Timers that are set one after the other share group commits: none waits for another.
+  // The inbound schemas have checked the data. Timers that are set one after the other share group commits: none waits
+  // for another.
   const actor: MailboxActor = new MailboxActor(host, (message, _, request) => {
     switch (message.type) {
       case "Timer.Set":

@@ -1,5 +1,6 @@
 /**
- * Transactional capabilities: each command is one unit of work on a space (`src/work/`), and its answer leaves after the commit is confirmed.
+ * Transactional capabilities: each command is one unit of work on a space (`src/work/`), and its answer leaves after
+ * the commit is confirmed.
  *
  * ```
  *   known id? ──receipt there──> answered from it
@@ -8,8 +9,8 @@
  *      ^          └──threw──> its reads are committed ──> the error is answered
  *      └──documents or computed values were not ready; the commit was rejected (`work/retries.ts`)
  * ```
- * The receipt holds the answer and a digest of the request: a repeated request has the first answer, another request under its id is
- * refused with 409. SPEC: L32, U1-U28.
+ * The receipt holds the answer and a digest of the request: a repeated request has the first answer, another request
+ * under its id is refused with 409. SPEC: L32, U1-U28.
  */
 import type { Space } from "../cells/space.ts";
 import { AWAITED_WINDOW_MS } from "../limits.ts";
@@ -34,7 +35,7 @@ import type { Commit } from "../store/transaction.ts";
 import { Attempt, type AttemptKind } from "../work/attempt.ts";
 import { callHandler, type HandlerEnd, isThenable } from "../work/handler-call.ts";
 import type { HandlerFailure } from "../work/handler-options.ts";
-import { labelMessages, Outbox } from "../work/outbox.ts";
+import { Outbox } from "../work/outbox.ts";
 import type { Receipts } from "../work/receipts.ts";
 import { endWithRefusal } from "../work/refusal.ts";
 import { type Next, Retries } from "../work/retries.ts";
@@ -66,11 +67,14 @@ export interface TransactionalDefinition<CommandsSent, CommandsIn, CommandsOut, 
   extends Omit<CapabilityDefinition<Tx>, "commands" | "queries"> {
   readonly space: Space;
   readonly commands?: RequestHandlers<CommandsSent, CommandsIn, CommandsOut, Tx>;
-  /** Queries read; they get the ordinary context, and pull values, within the clearance if there is one. Answers are confirmed: one may run again. */
+  /**
+   * Handlers of queries, with the ordinary context; they read values with `pull`, within the clearance. Answers wait
+   * until the reads are confirmed, so a query may run again.
+   */
   readonly queries?: RequestHandlers<QueriesSent, QueriesIn, QueriesOut, HandlerContext>;
 }
 
-/** A definition as it is used, whatever the types of its handlers. */
+/** A definition without the types of its handlers. */
 interface Definition extends Omit<CapabilityDefinition<Tx>, "queries"> {
   readonly space: Space;
   readonly queries?: CapabilityDefinition["queries"];
@@ -121,7 +125,7 @@ interface Command {
   bornMs: number | undefined;
   /** Of a command that runs again: repeated ones get it too. */
   answer: Promise<Json> | undefined;
-  /** Made by the first attempt that comes to nothing. */
+  /** Created by the first attempt that fails. */
   retries: Retries | undefined;
 }
 
@@ -212,7 +216,7 @@ class CommandEntry {
     return isThenable(made) ? made.then(answer) : answer(made);
   }
 
-  /** One attempt, without a promise where the handler needs none: most commands only read what is in memory. */
+  /** One attempt, without a promise if the handler needs none: most commands only read memory. */
   #attempt(command: Command): Made | Promise<Made> {
     const { message } = command;
     const { id } = message.metadata;
@@ -221,7 +225,8 @@ class CommandEntry {
     const number = command.context.attemptNumber;
     const { bornMs } = command;
     const attempt = new Attempt(this.#kind, { replica, id, number, label: labelOfMessage(message), bornMs });
-    // A copy for each attempt: the message is journaled, compared with repeated ones and handed to the next attempt as it was sent.
+    // A copy for each attempt: the message is journaled, compared with repeated ones and handed to the next attempt as
+    // it was sent.
     const own = { ...message, data: copyJson(message.data), metadata: { ...message.metadata } };
     command.context.attempt = attempt;
     const end = callHandler(this.#call, own, attempt);
@@ -248,7 +253,7 @@ class CommandEntry {
     return { attempt, end, commit, answered: commit.outcome };
   }
 
-  /** The receipt, the command's own row and the labels of what it read go into the commit. */
+  /** Commits the attempt with the receipt, the command's own row and the labels of its reads. */
   #seal({ message }: Command, attempt: Attempt, returned: unknown, receipt: DocumentRef): Made {
     const { name, commitWith } = this.#spawned;
     let value: ReceiptValue;
@@ -258,18 +263,12 @@ class CommandEntry {
       if (answer.kind === "impure")
         throw new Failure(500, `${name} gave an invalid answer: ${problemText(within("data", answer.problem))}`);
       value = admit({ request: requestOf(message), result: answer.value }, undefined) as ReceiptValue;
-      attempt.requireWritable();
+      attempt.seal(new Receipt(receipt, value));
     } catch (error) {
       attempt.abort("it cannot be committed");
       throw error;
     }
-    const { transaction, label } = attempt;
-    const { entries } = transaction;
-    transaction.leave(new Receipt(receipt, value));
-    if (label.length > 0) {
-      transaction.labels.push({ ...receipt, path: [], labels: [...label] });
-      labelMessages(label, transaction);
-    }
+    const { entries } = attempt.transaction;
     // An event is here without a journal; the row of a command is its own.
     if (message.kind === "command")
       entries.push({ message, topic: message.type, source: name, as: { status: "done" } });
@@ -333,7 +332,10 @@ class CommandEntry {
     }
   }
 
-  /** The journal has a refusal before the caller is told. A failure may be tried again; the last one is noted by `failed`. */
+  /**
+   * The journal has a refusal before the caller is told. A failure may be tried again; the last one is noted by
+   * `failed`.
+   */
   async #ended(command: Command, end: HandlerEnd): Promise<Json> {
     const { message, context } = command;
     if (end.kind === "returned") return (end.value as Json | undefined) ?? null;
@@ -345,7 +347,10 @@ class CommandEntry {
 
   // Failures --------------------------------------------------------------------------------------------------------
 
-  /** A handler has failed for good: the journal has that, in one commit with the effect of `onFailed`, before the caller is told. */
+  /**
+   * A handler has failed for good. The journal gets that in one commit with the effect of `onFailed`, before the caller
+   * is told.
+   */
   failed(failed: FailedMessage): Promise<string | undefined> | undefined {
     const { handling, failure } = failed;
     // Another error is an answer about the commit: the command may be sent again.
@@ -399,11 +404,10 @@ class CommandEntry {
   /** A journaled command is settled by the commit; of another one the commit brings the row. */
   async #commitFailure({ message, kept, failure }: FailedMessage, attempt: Attempt, retries: Retries): Promise<Next> {
     const { name, commitWith } = this.#spawned;
-    const { transaction, label } = attempt;
+    const { transaction } = attempt;
     const { entries } = transaction;
     const settlement = kept?.failing(failure.message);
-    attempt.requireWritable();
-    if (label.length > 0) labelMessages(label, transaction);
+    attempt.seal();
     if (settlement !== undefined) transaction.settlements.push(settlement);
     else if (message.kind === "command")
       entries.push({ message, topic: message.type, source: name, as: { status: "failed", error: failure.message } });
@@ -474,7 +478,7 @@ export function answerOf(receipt: Json | undefined, message: Message): Json {
 }
 
 function idReused({ metadata }: Message): Failure {
-  return new Failure(409, `the id ${metadata.id} was used before, for something else; choose another`, {
+  return new Failure(409, `the id ${metadata.id} was used before, for another request; choose another`, {
     reason: "ID_REUSED",
   });
 }

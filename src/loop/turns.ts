@@ -1,6 +1,6 @@
 /**
- * The turns of the loop (RFC 0032 §8). A turn takes one message from the lanes, system lane first, hands it to the router, drains the
- * microtasks, and yields. Several turns share a macrotask, which is a slice.
+ * The turns of the loop (RFC 0032 §8). A turn takes one message from the lanes, system lane first, hands it to the
+ * router, drains the microtasks, and yields. Several turns share a macrotask, which is a slice.
  *
  * ```
  *   resting ──a message or microtask comes──> turning: turn, promise jobs, turn, ... ──lanes are empty──> resting
@@ -18,8 +18,9 @@ import { Slice } from "./slice.ts";
 const SETTLED = Promise.resolve();
 
 /**
- * Empty microtask checks before a slice ends. A synchronous or `async` handler that awaits no I/O has answered by then, so that its
- * answer is routed and written in the same task. A task of its own costs a hundred times as much as a check.
+ * Empty microtask checks before a slice ends. A synchronous or `async` handler that awaits no I/O has answered by then,
+ * so that its answer is routed and written in the same task. A task of its own costs a hundred times as much as a
+ * check.
  */
 const EMPTY_POLLS_MAX = 4;
 
@@ -47,8 +48,8 @@ export class Turns implements LanesListener {
   }
 
   /**
-   * Runs a task once, when the present slice of turns is over, or after the present callback when none is on its way. Adapters write
-   * there: one write for the answers of a slice, not one for each (a write costs more than a turn).
+   * Runs a task once, when the present slice of turns is over, or after the present callback when none is on its way.
+   * Adapters write there: one write for the answers of a slice, not one for each (a write costs more than a turn).
    */
   atSliceEnd(task: () => void): void {
     this.#atSliceEnd.push(task);
@@ -65,8 +66,8 @@ export class Turns implements LanesListener {
   }
 
   /**
-   * Turns begin when the present task's callback is over: a task of their own would cost as much as they do. But that only now
-   * and then, or timers would wait for all sockets.
+   * Turns begin when the present callback is over, because a task of their own would cost as much as the turns. `Slice`
+   * limits this, or timers would wait for all sockets.
    */
   beginAfterThis(): void {
     if (this.#lanes.isTurning) return;
@@ -94,13 +95,14 @@ export class Turns implements LanesListener {
     }
     this.#drainMicrotasks();
     this.#emptyPolls = inbound ? 0 : this.#emptyPolls + 1;
-    // Between two turns whatever they have set off may run. An `await` in a loop would say the same at twice the cost.
+    // Promise jobs run between two turns. An `await` in a loop would do the same at twice the cost.
     if ((!this.#lanes.isEmpty || this.#emptyPolls < EMPTY_POLLS_MAX) && !this.#slice.isOver())
       return void SETTLED.then(this.#next);
     this.#endSlice();
     this.#lanes.isTurning = false;
     this.#lanes.forgetGone();
-    // A task of the slice's end may ask for another end: a connection that writes has room to take more, and to refuse it.
+    // The tasks at the end of the slice may add messages or further tasks: a connection that has written has room
+    // again.
     if (this.#lanes.isEmpty && this.#atSliceEnd.length === 0) this.#lanes.checkRest();
     else this.wake();
   };

@@ -1,26 +1,27 @@
 /**
- * Circles of actors that wait for each other: a request that can be handled only after a message which waits, in one or more steps, for the
- * answer to that very request.
+ * Circles of actors that wait for each other: a request that can be handled only after a message that waits, in one or
+ * more steps, for the answer to the same request. SPEC: L34, L36.
  *
  * ```
  *   a handles m, asks b ──r1──> b handles r1, asks a ──r2──> behind m, which waits for r1, which waits for r2
  * ```
- * That is told at once (`circleClosedBy`). What was asked counts as waited for as long as its handler runs.
+ * `circleClosedBy` finds such a circle at once. A request counts as waited for while its handler runs.
  *
  * Or requests cross without one having caused the other:
  * ```
  *   a handles m, asks b ──r1──> behind n         b handles n, asks a ──r2──> behind m
  * ```
- * Both handlers may have asked and not wait, and work that goes well would fail by chance if it was refused. Whether such a circle stands can be
- * asked (`crossedCircles`); for how long is its watcher's to know.
- *
- * Of actors that do not say what they handle and what they have asked, such as a worker's, nothing is assumed. SPEC: L34, L36.
+ * Both handlers may have asked without waiting, so a refusal could fail valid work. `crossedCircles` finds these
+ * circles, and `CircleWatch` measures how long they last. Actors that do not tell their messages and requests, such as
+ * workers, count as free.
  */
 import { causationOf, type Message } from "../message/envelope.ts";
 import type { PendingRequest, PendingTable } from "./pending-table.ts";
 import type { SupervisedActor } from "./supervised-actor.ts";
 
-/** The names along the circle that a request would close, from the actor that is asked back to it; undefined where it closes none. */
+/**
+ * The names along the circle that a request would close, from the asked actor back to it; undefined if it closes none.
+ */
 export function circleClosedBy(
   request: Message,
   asker: SupervisedActor,
@@ -31,7 +32,7 @@ export function circleClosedBy(
   let waiting = asker;
   let awaited = request.metadata.id;
   let cause = causationOf(request);
-  // It ends: what was asked while a message was handled has a new id, so each step leads to a request that was made earlier.
+  // The loop ends, because each step leads to a request that was made earlier.
   while (cause !== undefined && waiting.waitsFor(awaited, cause)) {
     chain.unshift(waiting);
     // With several places or keys, the request may be handled beside its cause.
@@ -54,7 +55,7 @@ export interface Circle {
   readonly actors: string[];
 }
 
-/** Whether a request may be part of a circle: who asks it and who is asked have both asked something. */
+/** Whether a request may be part of a circle: its sender and its receiver have both asked a request. */
 export function isSuspect({ origin, actor }: PendingRequest): boolean {
   return origin.kind === "actor" && origin.actor.isAsking && actor.isAsking;
 }
@@ -72,7 +73,7 @@ export function crossedCircles(pending: PendingTable): readonly Circle[] {
       path.push(next);
       actor = next.actor;
     }
-    // It has come back to an actor of this path, or to one of an earlier path, whose circle is known.
+    // The path has returned to one of its own actors, or to one of an earlier path, whose circle is known.
     const from = path.findIndex(({ origin }) => origin === actor.origin);
     if (from >= 0) circles.push(circleOf(path.slice(from)));
   }
@@ -80,8 +81,8 @@ export function crossedCircles(pending: PendingTable): readonly Circle[] {
 }
 
 /**
- * What is awaited by actors that cannot go on, one request of each. Those are left out, one after the other, that may: a handler which has asked several
- * things may need only one of the answers, so one that can come from outside is enough.
+ * One awaited request of each actor that cannot continue. Actors that may continue are removed, one after the other. A
+ * handler with several requests may need only one of the answers, so one answer from outside is enough.
  */
 function awaitedByStuck(pending: PendingTable): ReadonlyMap<SupervisedActor, PendingRequest> {
   const asked = new Map<SupervisedActor, PendingRequest[]>();
@@ -93,7 +94,7 @@ function awaitedByStuck(pending: PendingTable): ReadonlyMap<SupervisedActor, Pen
     else requests.push(request);
   }
   const given = new Map([...asked.keys()].map((actor) => [actor, actor.given()]));
-  // What an actor was given and has handled is answered by other ways.
+  // A request that the actor has finished is answered in another way.
   const isBehind = ({ actor, id }: PendingRequest) => asked.has(actor) && given.get(actor)?.has(id) === true;
   const isStuck = (actor: SupervisedActor, requests: readonly PendingRequest[]) =>
     requests.every(isBehind) && requests.some((request) => isAwaitedBy(actor, request));
@@ -106,7 +107,7 @@ function awaitedByStuck(pending: PendingTable): ReadonlyMap<SupervisedActor, Pen
   return new Map([...asked].map(first));
 }
 
-/** Whether the actor has asked it for what it handles now; what was put into the loop by `send` was not asked. */
+/** Whether the actor has asked the request for a message that it handles now; messages of `send` do not count. */
 function isAwaitedBy(actor: SupervisedActor, { id, cause }: PendingRequest): boolean {
   return cause !== undefined && actor.waitsFor(id, cause);
 }

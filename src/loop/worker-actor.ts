@@ -1,8 +1,8 @@
 /**
- * A real Worker as an actor, and the worker's side of it. `serve` answers `{ handled: id, failed? }` for each message, so that the mailbox
- * is bounded like any other and events end with their handlers. It marks messages of `send`, for which the worker does not wait; every
- * other request counts as waited for. A value that cannot be cloned does not leave a worker, and is refused there as the loop would
- * refuse it here. SPEC: L11, L31, L41, L89.
+ * A real Worker as an actor, and the worker's side of it. `serve` answers `{ handled: id, failed? }` for each message,
+ * so that the mailbox is bounded like any other and events end with their handlers. It marks messages of `send`, for
+ * which the worker does not wait; every other request counts as waited for. A value that cannot be cloned does not
+ * leave a worker, and is refused there as the loop would refuse it here. SPEC: L11, L31, L41, L89.
  *
  * ```
  *   silent ──its first word is that it serves──> serving: a message is handled when it says so
@@ -12,7 +12,8 @@
  *     spawn: () => workerActor(new URL("./hash-worker.ts", import.meta.url))      // in the capability
  *     serve({ queries: { "Hash.Of": { handle: (data) => hash(data) } } })         // in hash-worker.ts
  *
- * Web Workers, as on Deno, Bun and in browsers. Worker threads of Node have the same two functions in `src/adapters/node-worker.ts`.
+ * Web Workers, as on Deno, Bun and in browsers. Worker threads of Node have the same two functions in
+ * `src/adapters/node-worker.ts`.
  */
 
 import { systemHost } from "../host/system-host.ts";
@@ -20,12 +21,13 @@ import { causationOf, checkMessage, isId, type Message, type Metadata } from "..
 import { errorData, Failure, thrownText } from "../message/error-data.ts";
 import { cloneJson } from "../message/json-copy.ts";
 import { MillraceError } from "../message/millrace-error.ts";
+import type { WorkBoard, WorkEntry } from "../work/work-board.ts";
 import type { ActorEvent, ActorListener, CapabilityActor, Posted } from "./capability.ts";
 import { type CapabilityDefinition, dispatch, requireHandlers } from "./define-capability.ts";
 import { MadeMessageEvent, MailboxActor } from "./mailbox-actor.ts";
 import { Parcel } from "./parcel.ts";
 
-/** What is needed of a Worker; a Web Worker has it. */
+/** The part of a Worker that is used here; a Web Worker has it. */
 export interface WorkerLike {
   postMessage(message: unknown): void;
   addEventListener(type: "message" | "error" | "messageerror", listener: (event: WorkerEvent) => void): void;
@@ -42,12 +44,12 @@ export interface WorkerPort {
   onMessage(listener: (data: unknown) => void): void;
 }
 
-/** The first word of `serve`. */
+/** The first message of `serve`. */
 const SERVES = "millrace:serves";
-/** Before a message that a handler gave to `send`. */
+/** Marks a message that a handler gave to `send`. */
 const SENT = "millrace:sent";
 
-/** The word of `serve` after each message that it has handled. */
+/** The message of `serve` after each handled message. */
 interface Handled {
   readonly handled: string;
   /** Why the handler of an event failed. */
@@ -63,6 +65,11 @@ export class WorkerActor implements CapabilityActor {
   /** Ids of the requests that it waits for. */
   readonly #asked = new Set<string>();
   #idleWaiters: (() => void)[] = [];
+  #board: WorkBoard | undefined;
+  /** The capability, as the board lists it. */
+  #name = "";
+  /** The message that the worker handles, and its entry on the board. */
+  #listed: { readonly posted: Posted; readonly entry: WorkEntry } | undefined;
 
   constructor(worker: WorkerLike) {
     this.#worker = worker;
@@ -71,6 +78,11 @@ export class WorkerActor implements CapabilityActor {
 
   get mailboxLength(): number {
     return this.#given.length;
+  }
+
+  watch(board: WorkBoard, name: string): void {
+    this.#board = board;
+    this.#name = name;
   }
 
   postMessage(message: Message): void {
@@ -83,6 +95,7 @@ export class WorkerActor implements CapabilityActor {
     if (isAnswer(message)) this.#asked.delete(causationOf(message) ?? "");
     else if (this.#manner !== "bare" || isRequest(message)) this.#given.push(posted);
     else parcel?.ended();
+    this.#list();
   }
 
   awaits(request: string): boolean {
@@ -93,7 +106,7 @@ export class WorkerActor implements CapabilityActor {
     if (type === "message") this.#listeners.push(listener);
     else {
       this.#worker.addEventListener(type, (event) => {
-        // The loop hears of it; where nobody is said to have, some runtimes end the process.
+        // The loop gets the error; without `preventDefault`, some runtimes end the process.
         event.preventDefault?.();
         listener({ type, message: crashText(event), error: event.error });
       });
@@ -102,6 +115,7 @@ export class WorkerActor implements CapabilityActor {
 
   async terminate(reason = "the actor was terminated"): Promise<void> {
     for (const { parcel } of this.#given.splice(0)) parcel?.ended(reason);
+    this.#list();
     this.#checkIdle();
     await this.#worker.terminate();
   }
@@ -140,6 +154,7 @@ export class WorkerActor implements CapabilityActor {
     const events = this.#given.filter(({ message }) => !isRequest(message));
     this.#given = this.#given.filter(({ message }) => isRequest(message));
     for (const { parcel } of events) parcel?.ended();
+    this.#list();
     this.#checkIdle();
   }
 
@@ -148,7 +163,22 @@ export class WorkerActor implements CapabilityActor {
     if (at < 0) return;
     const [given] = this.#given.splice(at, 1);
     given?.parcel?.ended(failure);
+    this.#list();
     this.#checkIdle();
+  }
+
+  /** A worker handles its messages in their order: the first one is the one that it handles. */
+  #list(): void {
+    const board = this.#board;
+    const [posted] = this.#given;
+    if (board === undefined || posted === this.#listed?.posted) return;
+    if (this.#listed !== undefined) board.end(this.#listed.entry);
+    this.#listed = undefined;
+    if (posted === undefined) return;
+    const { kind, type, metadata } = posted.message;
+    const entryPoint = kind === "command" || kind === "query" ? kind : "event";
+    const entry = board.begin({ entryPoint, handler: this.#name, timeoutMs: 0 }, metadata.id, type);
+    this.#listed = { posted, entry };
   }
 
   #tell(event: ActorEvent): void {
@@ -178,7 +208,7 @@ export function workerActor(url: URL | string): WorkerActor {
 
 export type WorkerHandlers = Omit<CapabilityDefinition, "description">;
 
-/** Inside a worker: handles what is posted, one message at a time. */
+/** Inside a worker: handles posted messages, one at a time. */
 export function serve(handlers: WorkerHandlers, port: WorkerPort = webPort()): void {
   const definition = { description: "", ...handlers };
   requireHandlers(definition);
@@ -188,7 +218,7 @@ export function serve(handlers: WorkerHandlers, port: WorkerPort = webPort()): v
     try {
       port.postMessage(event instanceof MadeMessageEvent ? event.data : [SENT, event.data]);
     } catch (thrown) {
-      // It is the end of this message alone: what escaped from here would end the worker, and with it all that it has in hand.
+      // Only this message fails: an escaped error would end the worker with all its messages.
       notCloned(event, thrown, port);
     }
   };
@@ -202,7 +232,7 @@ export function serve(handlers: WorkerHandlers, port: WorkerPort = webPort()): v
   });
 }
 
-/** What an actor has said cannot be cloned: whoever waits for it is told, or else who said it. */
+/** An emission cannot be cloned: its receiver gets an error, or else the handler. */
 function notCloned(event: ActorEvent, thrown: unknown, port: WorkerPort): void {
   const reason = whyNotCloned(event.data, thrown);
   if (!(event instanceof MadeMessageEvent)) throw new Failure(500, `not sent: ${reason}`);
@@ -213,7 +243,7 @@ function notCloned(event: ActorEvent, thrown: unknown, port: WorkerPort): void {
   } else event.refused = new Failure(500, kind === "event" ? reason : `not sent: ${reason}`);
 }
 
-/** In the words of the loop: the runtime's own show the source of a function, and no place. */
+/** In the words of the loop, because the runtime's message shows the source of a function and no place. */
 function whyNotCloned(said: unknown, thrown: unknown): string {
   try {
     const checked = checkMessage(said);
@@ -224,7 +254,10 @@ function whyNotCloned(said: unknown, thrown: unknown): string {
   }
 }
 
-/** A handler may have tampered with the message it answers, whose metadata are in the answer: then no more of them than what it answers. */
+/**
+ * A handler may have changed the message that it answers, whose metadata are in the answer: then only the checked
+ * fields are kept.
+ */
 function cleanMetadata(metadata: Metadata): Metadata {
   const clone = cloneJson(metadata);
   if (clone.kind === "clone") return clone.value as Metadata;
@@ -232,7 +265,7 @@ function cleanMetadata(metadata: Metadata): Metadata {
   return { id, timestamp, ...(isId(causation) ? { causation } : {}) };
 }
 
-/** Why a worker has crashed, which some runtimes and some errors say nothing of. */
+/** The reason of a worker's crash, which some runtimes and errors do not give. */
 function crashText({ message, error }: WorkerEvent): string {
   const text = error === undefined || error === null ? thrownText(message ?? "") : thrownText(error);
   return text.replace(/^(?:error: |Uncaught )/, "") || "it did not say why";
@@ -261,7 +294,7 @@ function causeOf(said: unknown): string | undefined {
   return typeof causation === "string" ? causation : undefined;
 }
 
-/** A worker may say anything; whether this is a message is judged where it is routed. */
+/** A worker may emit any value; the router checks whether it is a message. */
 function isRequest(said: unknown): said is Message {
   const { kind, metadata } = (said ?? {}) as Partial<Message>;
   return (kind === "command" || kind === "query") && typeof metadata?.id === "string";

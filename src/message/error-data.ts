@@ -241,7 +241,7 @@ export function thrownText(thrown: unknown): string {
 
 /** The text of one thrown value, without causes and parts. */
 function ownText(thrown: unknown): string {
-  const text = readOr(() => rawText(thrown), "something unprintable was thrown");
+  const text = readOr(() => rawText(thrown), "an unprintable value was thrown");
   return cleanErrorText(withoutSource(text));
 }
 

@@ -40,6 +40,10 @@ export class AttemptViews implements Views {
     return sourceReads(home as DocumentIndex);
   }
 
+  goesOn(attempt: Attempt): void {
+    this.#parts.runner.escapes.add(attempt);
+  }
+
   labelSeen(place: Place, shallow: boolean): Label {
     return labelSeen(place as Address, shallow);
   }

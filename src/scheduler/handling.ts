@@ -40,7 +40,9 @@ export class Handling extends Attempt {
     const outer = views.attempt;
     views.attempt = this;
     try {
-      return { threw: false, value: asyncContext.run(this, () => code(this.send.value, this)) };
+      const value = asyncContext.run(this, () => code(this.send.value, this));
+      this.mayEscape(value);
+      return { threw: false, value };
     } catch (error) {
       return { threw: true, error };
     } finally {

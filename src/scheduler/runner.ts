@@ -25,6 +25,7 @@ import { requireCleared } from "./address-label.ts";
 import type { Agenda } from "./agenda.ts";
 import { restoreCauses, takeCauses } from "./causes.ts";
 import { requireNotComputed } from "./computed-error.ts";
+import { Escapes } from "./escapes.ts";
 import type { Graph } from "./graph.ts";
 import type { InformationFlow } from "./information-flow.ts";
 import type { Introspection } from "./introspection.ts";
@@ -56,6 +57,7 @@ export class Runner implements RunHome {
   readonly awaited = new Set<SchedulerNode>();
   /** Waits for rest that the executing code has begun. */
   readonly selfWaits = new SelfWaits();
+  readonly escapes: Escapes;
   /** Present depth of nested runs. */
   #depth = 0;
   /** One object for each depth reached so far. */
@@ -88,6 +90,7 @@ export class Runner implements RunHome {
     writes: RunWrites;
     background: Background;
   }) {
+    this.escapes = new Escapes(parts.introspection);
     this.#graph = parts.graph;
     this.#agenda = parts.agenda;
     this.#invalidation = parts.invalidation;
@@ -218,7 +221,10 @@ export class Runner implements RunHome {
   targetFor(address: Address): WriteTarget {
     requireNotComputed(address);
     if (this.current !== null) return this.#unitFor(this.current, address);
-    return this.#writer() ?? this.#turns.ambient(address.home.replica);
+    const attempt = this.#writer();
+    if (attempt !== null) return attempt;
+    this.escapes.wrote(address.home);
+    return this.#turns.ambient(address.home.replica);
   }
 
   #unitFor(run: Run, address: Address): WriteTarget {

@@ -16,7 +16,7 @@ import type { Host } from "../host/host.ts";
 import { WORK_WINDOW_MS } from "../limits.ts";
 import { thrownText } from "../message/error-data.ts";
 import type { Json } from "../message/json.ts";
-import type { CommitIdentity, CommitOutcome } from "../store/commit.ts";
+import type { CommitOutcome } from "../store/commit.ts";
 import { receiptOf } from "../store/receipt-name.ts";
 import type { Rejection } from "../store/rejection.ts";
 import { pullStored } from "../store/stored-value.ts";
@@ -35,9 +35,6 @@ export interface Failing {
   readonly error?: unknown;
   readonly rejection?: Rejection;
 }
-
-/** In place of the commit of an attempt that made none. */
-const NO_COMMIT: CommitIdentity = { session: "", localSequence: 0 };
 
 export class SendAnswers {
   readonly #host: Host;
@@ -107,9 +104,7 @@ export class SendAnswers {
     const retries = this.#retriesOf(queue, send);
     // It depended on an earlier send, which is tried first anyway.
     if (rejection.reason === "fell-with" && !retries.isOver) return;
-    // The attempt committed no writes that the store could be asked for.
-    const stale = rejection.class === "unknown" ? { ...rejection, class: "failed" as const } : rejection;
-    this.#park(queue, send, retries.next(stale, NO_COMMIT), () => undefined);
+    this.#park(queue, send, retries.next(rejection, undefined), () => undefined);
   }
 
   /** The commit's outcome is unknown; the send keeps its place until the store has answered. */
@@ -120,7 +115,7 @@ export class SendAnswers {
       return this.#gaveUp(queue, send, rejection);
     }
     queue.requeue(send);
-    const next = this.#retriesOf(queue, send).next(rejection, lineage.commit ?? NO_COMMIT);
+    const next = this.#retriesOf(queue, send).next(rejection, lineage.commit);
     this.#park(queue, send, next, ({ kind }) => {
       if (kind === "done") this.#handled(queue, handling, result);
       else lineage.fail(rejection.message);

@@ -5,13 +5,10 @@
  */
 import type { Json } from "../message/json.ts";
 import { admit } from "../store/admit.ts";
-import type { DocumentRef } from "../store/document.ts";
 import { whenOver } from "../store/pending-commit.ts";
 import { NO_RESULT, Receipt } from "../store/receipt.ts";
 import { receiptOf } from "../store/receipt-name.ts";
 import type { Rejection } from "../store/rejection.ts";
-import type { Transaction } from "../store/transaction.ts";
-import { labelMessages } from "../work/outbox.ts";
 import type { Waker } from "./agenda.ts";
 import type { Handling } from "./handling.ts";
 import type { SendAnswers } from "./send-answers.ts";
@@ -57,9 +54,8 @@ export class SendCommit {
     const { send } = handling;
     let refusal: Rejection | undefined;
     for (const [replica, transaction] of children) {
-      const receipt = new Receipt(receiptOf({ kind: "send", id: send.id, home: queue.replica.space }), NO_RESULT);
-      transaction.leave(receipt);
-      labelReceipt(handling, transaction, receipt);
+      const receipt = receiptOf({ kind: "send", id: send.id, home: queue.replica.space });
+      handling.leave(new Receipt(receipt, NO_RESULT), transaction);
       const outcome = await transaction.commit().outcome;
       // `document-exists`: an earlier attempt committed its writes in that space.
       if (outcome.kind === "committed" || outcome.reason === "document-exists") continue;
@@ -81,28 +77,17 @@ export class SendCommit {
   }
 
   #commit(queue: SendQueue, handling: Handling, result: Json): void {
-    const { send, transaction, lineage } = handling;
-    handling.letGoOfOthers();
-    const receipt = send.receipt(result);
+    const { send } = handling;
     const origin = handling.originCondition;
-    if (origin !== undefined) transaction.preconditions.push(origin);
-    transaction.leave(receipt);
-    labelReceipt(handling, transaction, receipt);
-    labelMessages(handling.label, transaction);
-    lineage.label = handling.label;
+    if (origin !== undefined) handling.transaction.preconditions.push(origin);
+    handling.seal(send.receipt(result));
     queue.remove(send);
     send.state = "committing";
     send.closure?.release();
     send.closure = undefined;
     queue.inFlight++;
-    const commit = transaction.commit();
+    const commit = handling.commit();
     if (commit.rejection !== undefined) return this.#answers.answered(queue, handling, result, commit.rejection);
-    lineage.applied({ session: commit.session, localSequence: commit.localSequence });
     whenOver(commit, (outcome) => this.#answers.answered(queue, handling, result, outcome));
   }
-}
-
-/** The label of a receipt is that of the handler's reads. */
-function labelReceipt({ label }: Handling, transaction: Transaction, { scope, id }: DocumentRef): void {
-  if (label.length > 0) transaction.labels.push({ scope, id, path: [], labels: [...label] });
 }

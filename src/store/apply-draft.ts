@@ -12,7 +12,7 @@ import { sequenceSeen } from "./commit-request.ts";
 import type { Draft } from "./draft.ts";
 import { withOne } from "./few.ts";
 import { isWide, narrow } from "./narrow.ts";
-import { isPrefix, type PathOperation } from "./path-operation.ts";
+import { isPrefix, outermost, type PathOperation } from "./path-operation.ts";
 import type { DocumentShare } from "./pending-commit.ts";
 import type { ReplicaDocument } from "./replica-document.ts";
 
@@ -38,6 +38,7 @@ export function applyDraft(
     if (isPlain(only, before) || (draft.isFresh(application.tick) && isAnother(only, before)))
       return { commit: undefined, document, operations, inverses: [apply(document, only, application)] };
   }
+  const told = application.changes.length;
   const applied: PathOperation[] = [];
   const inverses: PathOperation[] = [];
   for (const operation of operations) {
@@ -63,7 +64,13 @@ export function applyDraft(
       applied.push(effective);
     }
   }
-  return applied.length === 0 ? undefined : { commit: undefined, document, operations: applied, inverses };
+  if (applied.length === 0) return undefined;
+  const share = { commit: undefined, document, operations: applied, inverses };
+  const paths = applied.map(({ path }) => path);
+  // Each change knows the value before its own write; listeners know the one before all of them.
+  if (applied.length > 1 && outermost(paths).length < paths.length)
+    application.changes = [...application.changes.slice(0, told), ...document.changesOf(share)];
+  return share;
 }
 
 /** Applies one operation, records the change, and returns the inverse. */

@@ -63,6 +63,7 @@ export function buildRequest(
     readonly reads: readonly ReadClaim[];
     readonly patches: readonly DocumentPatch[];
     readonly dependsOn: readonly number[];
+    readonly history: string;
     /** Also included in `patches`. */
     readonly receipt?: Receipt | undefined;
     readonly isAdmitted?: boolean;
@@ -78,6 +79,7 @@ export function buildRequest(
     session,
     localSequence,
     digest: digest.toString(),
+    history: parts.history,
     admitted: parts.isAdmitted === true ? ADMITTED : undefined,
     reads: parts.reads,
     patches,

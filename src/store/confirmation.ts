@@ -13,6 +13,7 @@
 import type { Host } from "../host/host.ts";
 import { FEED_PAGE_COMMITS } from "../limits.ts";
 import { thrownText } from "../message/error-data.ts";
+import { AcknowledgedCommits } from "./acknowledged.ts";
 import type { CommitOutcome, ReadClaim } from "./commit.ts";
 import { CommitList } from "./commit-list.ts";
 import { firstNotHere } from "./commit-request.ts";
@@ -40,6 +41,10 @@ export class Confirmation implements Newcomers {
   position: number;
   /** The session of new commits. */
   session: string;
+  /** Whether the store has not told yet which acknowledged commits are gone. */
+  #isLossDue = false;
+  /** Why acknowledged commits are missing, since the data have another history. */
+  historyLost: string | undefined;
   /** Number of rollbacks of visible changes. */
   reverts = 0;
   /** Receives errors that no caller waits for. */
@@ -51,6 +56,7 @@ export class Confirmation implements Newcomers {
   readonly #notifier: Notifier;
   readonly #notices: OutcomeNotices;
   readonly #unseenLabels: UnseenLabels;
+  readonly #acknowledged = new AcknowledgedCommits();
   /** A commit comes after those that it depends on. */
   readonly #pending = new CommitList<PendingCommit>();
   #catchingUp: Promise<void> | undefined;
@@ -87,6 +93,12 @@ export class Confirmation implements Newcomers {
       const { receipt } = commit;
       if (receipt?.id === document.id && receipt.scope === document.scope) commit.shareReceipt(document, receipt);
     }
+  }
+
+  otherHistory(): void {
+    this.catchUp().catch(() => {
+      // `FeedWatch` looks again.
+    });
   }
 
   /** The outcome of a read-only transaction is that of the commits it read from. */
@@ -139,11 +151,14 @@ export class Confirmation implements Newcomers {
     if (outcome.kind === "rejected") {
       this.#fall(pending, outcome);
     } else if (pending.state === "integrated") {
+      this.#acknowledged.add(pending);
       pending.finish("confirmed", outcome, this.#notices);
     } else if (!pending.movesSpace || outcome.sequence <= this.position + 1) {
+      this.#acknowledged.add(pending);
       this.#confirm(pending, outcome.sequence);
       pending.finish("confirmed", outcome, this.#notices);
     } else {
+      this.#acknowledged.add(pending);
       pending.answer = outcome;
       // The commit is durable even if the feed cannot be read now.
       this.catchUp().catch(() => pending.finish("confirmed", outcome, this.#notices));
@@ -181,9 +196,12 @@ export class Confirmation implements Newcomers {
   }
 
   async #readPage(): Promise<void> {
+    if (this.#isLossDue) await this.#reportLoss();
     const asked = this.position;
     const page = await this.#store.changesSince(this.#space, asked, FEED_PAGE_COMMITS);
     this.#documents.turn?.seal();
+    // Data that lost commits may have kept their id, if a file was copied by hand.
+    if (page.history !== this.#documents.history || page.head < asked) return this.#beginHistory();
     // Own commits confirmed meanwhile can explain the gap. Behind a real gap no commit is confirmed until the reload
     // ends.
     if (page.gap && asked === this.position) await this.#reload();
@@ -242,16 +260,50 @@ export class Confirmation implements Newcomers {
     this.#notifier.tell({ kind: "integrate", changes, labels, commit: { session, localSequence } });
   }
 
+  /**
+   * The data have another history: sequences are given a second time, so no confirmed state and no position stands.
+   * Whether the store has the commits that wait is unknown; each is sent again by its caller.
+   */
+  async #beginHistory(): Promise<void> {
+    this.#rollBackAll("the data have another history since a restore or failover; it may be there");
+    this.position = 0;
+    this.foreignReceipts?.missed();
+    const reload = this.#newReload();
+    this.position = await reload.run(true);
+    this.session = this.#host.id();
+    this.#again = true;
+    this.#confirmReloaded();
+    if (reload.trouble !== undefined) this.tell(reload.trouble);
+    this.#isLossDue = true;
+    await this.#reportLoss();
+  }
+
+  /** Asked again with the next look at the feed if the store does not answer. */
+  async #reportLoss(): Promise<void> {
+    const lost = await this.#acknowledged.lostIn(this.#store, this.#space);
+    this.#isLossDue = false;
+    if (lost === undefined) return;
+    this.historyLost = lost.message;
+    this.tell(lost);
+  }
+
+  #newReload(): Reload {
+    const source = { store: this.#store, space: this.#space, host: this.#host };
+    return new Reload(source, this.#documents, this.#notifier);
+  }
+
   /** The feed no longer reaches back to the current position. */
   async #reload(): Promise<void> {
     this.foreignReceipts?.missed();
-    const reload = new Reload(
-      { store: this.#store, space: this.#space, host: this.#host },
-      this.#documents,
-      this.#notifier,
-    );
-    const position = await reload.run();
+    const reload = this.#newReload();
+    const position = await reload.run(false);
     this.position = Math.max(this.position, position);
+    this.#confirmReloaded();
+    if (reload.trouble !== undefined) this.tell(reload.trouble);
+  }
+
+  /** Confirms the answered commits that a reload has included. */
+  #confirmReloaded(): void {
     const isOpen = isAfter(this.position);
     for (const pending of this.#pending) {
       if (pending.answer === undefined || isOpen(pending)) continue;
@@ -259,7 +311,6 @@ export class Confirmation implements Newcomers {
       this.#confirm(pending, pending.answer.sequence);
       pending.finish("confirmed", pending.answer, this.#notices);
     }
-    if (reload.trouble !== undefined) this.tell(reload.trouble);
   }
 
   /**
@@ -307,6 +358,12 @@ export class Confirmation implements Newcomers {
     return unanswered.length;
   }
 
+  /** Rolls back every commit that is not confirmed, also those that were answered and wait for the feed. */
+  #rollBackAll(why: string): void {
+    const rejection = rejected("unknown", "history-lost", why);
+    for (const pending of [...this.#pending]) if (pending.state === "pending") this.#fall(pending, rejection);
+  }
+
   #dropLabels(fallen: PendingCommit): LabelChange[] {
     const refs = fallen.request.labels;
     const drop = (labels: DocumentLabels) => labels.drop((commit) => commit === fallen);
@@ -318,6 +375,8 @@ export class Confirmation implements Newcomers {
 function rejectionFor(error: unknown): Rejection {
   const message = thrownText(error);
   if (!(error instanceof StoreError)) return rejected("unknown", "no-answer", message);
+  // The store gave up waiting for its server: the commit may have been in the batch that got no answer.
+  if (error.code === "STORE_AWAY") return rejected("unknown", "no-answer", message);
   // Misuse is detected before a write; a stopped store writes no more.
   if (error.code === "STORE_MISUSE") return rejected("refused", "protocol", message);
   return rejected("failed", "store-stopped", message);

@@ -33,6 +33,8 @@ export interface OpenTurn {
 /** Notified when a document is first created in memory. */
 export interface Newcomers {
   met(document: ReplicaDocument): void;
+  /** A load came from data with another history. */
+  otherHistory(): void;
 }
 
 export class DocumentTable {
@@ -44,6 +46,8 @@ export class DocumentTable {
   loadsFrom = 0;
   /** The space has labels, or may have. */
   isLabelled = false;
+  /** Of the data that the documents are from. */
+  history: string;
   readonly #documents = new DocumentMap<ReplicaDocument>();
   readonly #absentHolds = new AbsentHolds();
   readonly #residentMax: number;
@@ -58,7 +62,15 @@ export class DocumentTable {
   /** Documents that record writes for the open transactions. */
   readonly #remembering = new Set<ReplicaDocument>();
 
-  constructor(options: { store: Store; space: string; host: Host; residentMax: number; notifier: Notifier }) {
+  constructor(options: {
+    store: Store;
+    space: string;
+    host: Host;
+    residentMax: number;
+    notifier: Notifier;
+    history: string;
+  }) {
+    this.history = options.history;
     this.loader = new DocumentLoader(options, this);
     this.#residentMax = options.residentMax;
     this.#sweepAt = options.residentMax;
@@ -195,6 +207,7 @@ export class DocumentTable {
     const changes: Change[] = [];
     const labels: LabelChange[] = [];
     const unchanged: ReplicaDocument[] = [];
+    if (result.history !== this.history) return this.#loadAgain(documents);
     documents.forEach((document, i) => {
       if (document.state === "dropped") return;
       const loaded = result.documents[i] as LoadedDocument;
@@ -214,6 +227,19 @@ export class DocumentTable {
     });
     this.written(changes);
     this.#notifier.tell({ kind: "pull", changes, labels, unchanged });
+  }
+
+  /** Loads again what came from another history, older or newer than the one that is followed. */
+  #loadAgain(documents: readonly ReplicaDocument[]): void {
+    for (const document of documents) if (document.state === "loading") this.loader.request(document);
+    this.newcomers?.otherHistory();
+  }
+
+  /** Another history begins: what is known of each document is older than any load. */
+  beginHistory(history: string): void {
+    this.history = history;
+    this.loadsFrom = 0;
+    for (const document of this.all()) document.beginHistory();
   }
 
   /** Puts loaded labels under the pending ones. Runs before `rebaseOn`, which clears the missed commits. */

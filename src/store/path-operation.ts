@@ -57,3 +57,35 @@ export function writeTouchesRead(written: Path, read: Path, depth: ReadDepth): b
 export function overlap(a: Path, b: Path): boolean {
   return a.length <= b.length ? isPrefix(a, b) : isPrefix(b, a);
 }
+
+/** Steps of the paths that are kept so far; a path ends where there are no further steps. */
+type Steps = Map<string, Steps>;
+
+/** The paths without those at or below another of them, shortest first; in linear time, since a commit may have thousands. */
+export function outermost(paths: readonly Path[]): Path[] {
+  const result: Path[] = [];
+  const root: Steps = new Map();
+  for (const path of paths.toSorted((a, b) => a.length - b.length)) {
+    if (isBelowAny(root, path, result.length > 0)) continue;
+    let steps = root;
+    for (const step of path) {
+      const next: Steps = steps.get(step) ?? new Map();
+      steps.set(step, next);
+      steps = next;
+    }
+    result.push(path);
+  }
+  return result;
+}
+
+function isBelowAny(root: Steps, path: Path, hasAny: boolean): boolean {
+  let steps = root;
+  for (const step of path) {
+    if (hasAny && steps.size === 0) return true;
+    const next = steps.get(step);
+    if (next === undefined) return false;
+    steps = next;
+  }
+  // Longer paths come later, so a path that ends inside of the kept ones is one of them.
+  return hasAny;
+}

@@ -35,13 +35,18 @@ export class Reload implements LoadHome {
     this.#notifier = notifier;
   }
 
-  /** Resolves with the position from which the feed continues. */
-  async run(): Promise<number> {
+  /** Resolves with the position from which the feed continues. With `isOther`, the data have another history. */
+  async run(isOther: boolean): Promise<number> {
     const { store, space, host } = this.#source;
     const documents = this.#documents;
     documents.doubtDerived();
     documents.lookAgainAtAll();
-    const { sequence: position, isLabelled } = await store.load(space, []);
+    const { sequence: position, history, isLabelled } = await store.load(space, []);
+    if (isOther) {
+      documents.turn?.seal();
+      documents.beginHistory(history);
+    }
+    this.#requireHistory(history);
     if (isLabelled) documents.isLabelled = true;
     this.#position = position;
     // Loads under way must not be older.
@@ -66,8 +71,14 @@ export class Reload implements LoadHome {
     return new StoreError("STORE_CORRUPT", message);
   }
 
-  arrived(asked: readonly ReplicaDocument[], { documents, sequence }: LoadResult): void {
+  /** The reload begins again with the next look at the feed. */
+  #requireHistory(history: string): void {
+    if (history !== this.#documents.history) throw new StoreError("STORE_BUSY", "the data have another history again");
+  }
+
+  arrived(asked: readonly ReplicaDocument[], { documents, sequence, history }: LoadResult): void {
     this.#documents.turn?.seal();
+    this.#requireHistory(history);
     const changes: Change[] = [];
     const labels: LabelChange[] = [];
     asked.forEach((document, i) => {

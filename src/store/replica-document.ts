@@ -23,7 +23,7 @@ import type { LabelWrite, ReadDepth } from "./commit.ts";
 import type { DocumentRef } from "./document.ts";
 import { DocumentLabels, type LabelChange } from "./document-labels.ts";
 import { type Applied, applyOperation, type Container, copyOnce, PatchError } from "./patch.ts";
-import { isPrefix, overlap, type PathOperation, writeTouchesRead } from "./path-operation.ts";
+import { outermost, overlap, type PathOperation, writeTouchesRead } from "./path-operation.ts";
 import type { PendingCommit, PendingShare } from "./pending-commit.ts";
 import { addBeneath, type Foundation, PendingIndex } from "./pending-index.ts";
 import type { LoggedRead } from "./read-log.ts";
@@ -295,6 +295,14 @@ export class ReplicaDocument implements DocumentRef {
     return changes;
   }
 
+  /** Sequences of an earlier history say nothing any more. */
+  beginHistory(): void {
+    this.loadedAt = -1;
+    this.labelsAt = -1;
+    this.changedAt = 0;
+    this.missed = NONE;
+  }
+
   /** The value is computed: no load is needed, and one under way or failed is ignored. */
   madeHere(): void {
     this.state = "loaded";
@@ -399,13 +407,4 @@ function isWhole({ operations }: { readonly operations: readonly PathOperation[]
 /** Compared by value: when a list gets shorter, an element may be replaced by an equal one. */
 function isDifferent({ before, after }: Change): boolean {
   return !equal(before, after);
-}
-
-/** The paths without those below another of them. */
-function outermost(paths: readonly Path[]): Path[] {
-  const result: Path[] = [];
-  for (const path of paths.toSorted((a, b) => a.length - b.length)) {
-    if (!result.some((outer) => isPrefix(outer, path))) result.push(path);
-  }
-  return result;
 }

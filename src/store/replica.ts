@@ -97,17 +97,17 @@ export class Replica implements AsyncDisposable {
 
   /** Opens a replica at the current sequence of the space. Documents are loaded when they are read. */
   static async open(options: ReplicaOptions): Promise<Replica> {
-    const { sequence, isLabelled = false } = await options.store.load(options.space, []);
-    return new Replica(options, sequence, isLabelled);
+    return new Replica(options, await options.store.load(options.space, []));
   }
 
-  private constructor(options: ReplicaOptions, position: number, isLabelled: boolean) {
+  private constructor(options: ReplicaOptions, start: LoadResult) {
+    const { sequence: position, history, isLabelled = false } = start;
     const { store, space, host = systemHost(), residentDocumentsMax: residentMax = RESIDENT_DOCUMENTS_MAX } = options;
     const notifier = new Notifier(host);
     this.#notifier = notifier;
     this.space = space;
     this.#store = store;
-    this.#documents = new DocumentTable({ store, space, host, residentMax, notifier });
+    this.#documents = new DocumentTable({ store, space, host, residentMax, notifier, history });
     this.#documents.isLabelled = isLabelled;
     this.#confirmation = new Confirmation({ space, host, store, documents: this.#documents, notifier, position });
     this.#feed = new FeedWatch({ host, store, space, follower: this.#confirmation });
@@ -230,6 +230,11 @@ export class Replica implements AsyncDisposable {
     return this.#confirmation.reverts;
   }
 
+  /** Why acknowledged commits of this process are missing, since a restore or failover; undefined if none is. */
+  get historyLost(): string | undefined {
+    return this.#confirmation.historyLost;
+  }
+
   get residentDocuments(): number {
     return this.#documents.size;
   }
@@ -277,7 +282,8 @@ export class Replica implements AsyncDisposable {
     const { changes, claims } = application;
     if (shares.length === 0 && receipt === undefined && isNothing(extras))
       return { ...identity, outcome: this.#confirmation.outcomeOfReading(claims, dependsOn) };
-    const made = { reads: claims, patches: patchesOf(shares, receipt), dependsOn, receipt, isAdmitted: true };
+    const { history } = this.#documents;
+    const made = { reads: claims, patches: patchesOf(shares, receipt), dependsOn, receipt, history, isAdmitted: true };
     const pending = this.#send(buildRequest(this.space, identity, made, extras), shares, receipt);
     const labels = this.#label(pending);
     const { source, changeGroup } = options;
@@ -315,7 +321,8 @@ export class Replica implements AsyncDisposable {
         this.#documents.writtenAt(document, path);
       }
     }
-    const parts = { reads, patches: patchesOf(shares), dependsOn: foundation.localSequences };
+    const { history } = this.#documents;
+    const parts = { reads, patches: patchesOf(shares), dependsOn: foundation.localSequences, history };
     const pending = this.#send(buildRequest(this.space, identity, parts, extras), shares);
     this.#notifier.tellOthers(except, () => ({
       kind: "commit",
@@ -346,7 +353,8 @@ export class Replica implements AsyncDisposable {
     this.#documents.turn?.seal();
     const identity = { session: this.session, localSequence: ++this.#localSequence };
     const extras = { ...NOTHING_ELSE, ...rows };
-    return this.#send(buildRequest(this.space, identity, { reads, patches, dependsOn: [] }, extras), []);
+    const parts = { reads, patches, dependsOn: [], history: this.#documents.history };
+    return this.#send(buildRequest(this.space, identity, parts, extras), []);
   }
 
   /** The recorded basis of nodes, and whether their inputs have changed since. */

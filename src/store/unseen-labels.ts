@@ -30,6 +30,8 @@ export class UnseenLabels implements LoadHome {
 
   arrived(documents: readonly ReplicaDocument[], result: LoadResult): void {
     this.#documents.turn?.seal();
+    // The next look at the feed reloads.
+    if (result.history !== this.#documents.history) return;
     const relabel = (document: ReplicaDocument, at: number) =>
       this.#documents.relabelOn(document, result.documents[at] as LoadedDocument, result.sequence);
     this.#notifier.tell({ kind: "pull", changes: [], labels: documents.flatMap(relabel) });

@@ -1,15 +1,15 @@
 /**
  * One attempt: one call of a handler with one transaction on one space. Cells read and write through it without being told, as long as it is
- * in the slot (`Views.attempt`). It sees its own writes; others see them with the commit. Computed values show what they were before
- * its writes.
+ * in the slot (`Views.attempt`). It sees its own writes; others see them with the commit. Computed values show their values from
+ * before its writes.
  *
  * ```
  *   open ──commit──> applied ──> confirmed | rolled back        (the transaction and `lineage` know)
- *     ├──commitReads──> nothing of it happens; the outcome says whether its reads stand
- *     └──abort──> nothing of it happens
+ *     ├──commitReads──> no effect; the outcome says whether its reads validate
+ *     └──abort──> no effect
  * ```
  * A read never gives a value that is about to change. A document that is not loaded, or a computed value that waits for a gate or an asynchronous
- * run, abandons the attempt: `ABANDONED` is thrown through the handler, and `unready` says what is missing. Attempts that go on
+ * run, abandons the attempt: `ABANDONED` is thrown through the handler, and `unready` names the missing parts. Attempts that go on
  * instead read absence, and `missing` lists the documents.
  *
  * Other spaces may be read; their documents are in no claim, since a commit is of one space. Only streams may write there (Scheduler v2, decision 11).
@@ -27,11 +27,12 @@ import { handOut } from "../store/admit.ts";
 import type { CommitOutcome, Precondition } from "../store/commit.ts";
 import { isWithin, join, type Label, labelOf, PUBLIC } from "../store/label.ts";
 import { refusal, requireTransactionWritable } from "../store/label-checks.ts";
+import type { Receipt } from "../store/receipt.ts";
 import type { Replica } from "../store/replica.ts";
 import type { ReplicaDocument } from "../store/replica-document.ts";
 import type { Commit, Transaction, TransactionMark } from "../store/transaction.ts";
 import { Cancellation } from "./cancellation.ts";
-import type { Cancellable } from "./handler-call.ts";
+import { type Cancellable, isThenable } from "./handler-call.ts";
 import { Lineage } from "./lineage.ts";
 import { labelMessages } from "./outbox.ts";
 import type { Refusal } from "./refusal.ts";
@@ -67,20 +68,22 @@ export interface Demand {
 
 /** Computed values and plain code, as attempts need them; the scheduler implements it. */
 export interface Views {
-  /** The attempt whose synchronous code executes. */
+  /** The attempt that the executing synchronous code belongs to. */
   attempt: Attempt | null;
-  /** Commits what plain code has written so far, so that an attempt does not read it in place. */
+  /** Commits the pending writes of plain code, so that an attempt does not read it in place. */
   seal(replica: Replica): void;
   /** Whether the document is the output of a computation. */
   isDerived(home: Home): boolean;
-  /** Whether no node that writes there has anything left to do. */
+  /** Whether all nodes that write there are up to date. */
   isCurrent(home: Home): boolean;
   /** Reads of stored documents that a derived one goes back to. */
   sourcesOf(home: Home): Iterable<PlaceRead>;
   labelSeen(place: Place, shallow: boolean): Label;
+  /** The handler of the attempt goes on after an `await`, and its code does not know the attempt any more. */
+  goesOn(attempt: Attempt): void;
 }
 
-/** What attempts of one handler have in common. */
+/** The common part of all attempts of one handler. */
 export interface AttemptKind {
   readonly views: Views;
   readonly host: Host;
@@ -110,7 +113,7 @@ export interface AttemptFacts {
   readonly id?: string | undefined;
   /** Counts the attempts at the message from 1. */
   readonly number?: number;
-  /** What its message was made of is labelled with. */
+  /** The label of its message. */
   readonly label?: Label;
   readonly changeGroup?: string | undefined;
   /** Of an attempt before it. */
@@ -138,13 +141,13 @@ export class Attempt implements WorkContext, Cancellable {
   readonly transaction: Transaction;
   readonly lineage: Lineage;
   readonly number: number;
-  /** What it has read so far, and its message was made of, is labelled with (decision 0010). */
+  /** The label of its message and of its reads so far (decision 0010). */
   label: Label;
-  /** Why it was abandoned, whatever the handler made of the exception. */
+  /** The reason why it was abandoned, also if the handler caught the exception. */
   unready: Unready | undefined;
   /** Sends of this attempt. */
   sends = 0;
-  /** What its handler has refused with, if it has. */
+  /** The refusal of its handler, if there is one. */
   refusal: Refusal | undefined;
   /** When the first attempt at the message made the id of a message; undefined if none did. */
   bornMs: number | undefined;
@@ -154,7 +157,7 @@ export class Attempt implements WorkContext, Cancellable {
   /** Transactions on other spaces; made by the first read or write there. */
   #others: Map<Replica, Transaction> | undefined;
   #missing: Set<Home> | undefined;
-  /** Derived documents whose sources are claimed already. */
+  /** Derived documents with claimed sources. */
   #claimed: Set<Home> | undefined;
   #demand: Demand | undefined;
   readonly #session: string;
@@ -230,7 +233,12 @@ export class Attempt implements WorkContext, Cancellable {
     return this.#others !== undefined || this.transaction.parts.some(({ log }) => log.reads.length > 0);
   }
 
-  /** Resolves when what was missing is here; false if it is not by the end of the window. */
+  /** Whether it has read or written the document. */
+  hasTouched({ replica, document }: Home): boolean {
+    return this.#known(replica)?.parts.some((part) => part.document === document) ?? false;
+  }
+
+  /** Resolves when the missing documents and values are here; false if it is not by the end of the window. */
   async whenReady(isOver: () => boolean): Promise<boolean> {
     await Promise.all([...this.missing].map(({ replica }) => replica.loadsSettled()));
     const { unready } = this;
@@ -293,7 +301,14 @@ export class Attempt implements WorkContext, Cancellable {
 
   /** Calls the handler: the code that follows from it after an `await` is part of the attempt too. */
   enter<T>(code: () => T): T {
-    return asyncContext.run(this, () => this.within(code));
+    const value = asyncContext.run(this, () => this.within(code));
+    this.mayEscape(value);
+    return value;
+  }
+
+  /** On engines without an async context, plain writes of an asynchronous handler may be no part of the attempt. */
+  protected mayEscape(value: unknown): void {
+    if (!asyncContext.followsAwait && isThenable(value)) this.kind.views.goesOn(this);
   }
 
   /** Runs code as a part of the attempt: if it throws, its own writes and launches are taken back, and no others. */
@@ -357,7 +372,7 @@ export class Attempt implements WorkContext, Cancellable {
 
   // The end --------------------------------------------------------------------------------------------------------------
 
-  /** The handler has ended: whatever still holds on to the attempt cannot use it. */
+  /** The handler has ended: code that still has the attempt cannot use it. */
   end(): void {
     this.#isOver = true;
     this.lineage.label = this.label;
@@ -374,7 +389,7 @@ export class Attempt implements WorkContext, Cancellable {
     demand.release();
   }
 
-  /** Nothing of it happens. */
+  /** Takes all its effects back. */
   abort(why: string): void {
     this.end();
     this.transaction.abort();
@@ -382,25 +397,38 @@ export class Attempt implements WorkContext, Cancellable {
     this.lineage.fail(why);
   }
 
-  /** Throws if it wrote where readers may not know what it has read. */
+  /** Throws if a reader of its writes may not know its reads. */
   requireWritable(): void {
     if (this.label.length === 0) return;
     requireTransactionWritable(this.label, this.transaction, this.kind.name);
     for (const [, child] of this.children) requireTransactionWritable(this.label, child, this.kind.name);
   }
 
+  /** Leaves a receipt, with the label of the reads. */
+  leave(receipt: Receipt, transaction = this.transaction): void {
+    const { scope, id } = receipt;
+    transaction.leave(receipt);
+    if (this.label.length > 0) transaction.labels.push({ scope, id, path: [], labels: [...this.label] });
+  }
+
+  /** Before the commit: the receipt and the messages get the label of the reads. Throws like `requireWritable`. */
+  seal(receipt?: Receipt): void {
+    this.requireWritable();
+    if (receipt !== undefined) this.leave(receipt);
+    labelMessages(this.label, this.transaction);
+  }
+
   /** Applies the writes, and tells launched work. The attempt has ended. */
   commit(): Commit {
     this.end();
     this.letGoOfOthers();
-    labelMessages(this.label, this.transaction);
     const commit = this.transaction.commit();
     if (commit.rejection === undefined)
       this.lineage.applied({ session: commit.session, localSequence: commit.localSequence });
     return commit;
   }
 
-  /** Nothing of it happens; the outcome says whether its reads stand and the conditions hold. */
+  /** Commits no writes; the outcome says whether the reads validate and the conditions hold. */
   commitReads(why: string, ...conditions: readonly Precondition[]): Commit {
     this.end();
     this.letGoOfOthers();
@@ -408,7 +436,7 @@ export class Attempt implements WorkContext, Cancellable {
     return this.transaction.commitReads(...conditions);
   }
 
-  /** Whether all of its reads stand, also those in other spaces. For attempts that wrote nothing or threw. */
+  /** Whether all of its reads stand, also those in other spaces. For attempts without writes, or that threw. */
   async standing(): Promise<CommitOutcome> {
     this.end();
     const spaces = [this.transaction, ...(this.#others?.values() ?? NONE)];
@@ -451,7 +479,7 @@ export class Attempt implements WorkContext, Cancellable {
     const { home } = place;
     if (this.kind.views.isDerived(home)) return place.value;
     const known = this.#known(home.replica);
-    // A place that it has removed is absent for it, whatever others see.
+    // A place that it has removed is absent for it alone.
     return known === undefined ? place.value : known.glance(home.document, place.path);
   }
 

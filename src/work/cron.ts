@@ -12,7 +12,7 @@ import { CRON_LENGTH_MAX } from "../limits.ts";
 import { thrownText } from "../message/error-data.ts";
 import { show } from "../message/problem.ts";
 
-/** What is wrong with an expression or its time zone, or undefined. One that never comes due is wrong too. */
+/** The mistake in an expression or its time zone, or undefined. An expression that never comes due is a mistake too. */
 export function cronProblem(expression: unknown, timezone?: unknown): string | undefined {
   if (typeof expression !== "string" || expression.trim() === "" || expression.length > CRON_LENGTH_MAX)
     return `cron: must be an expression of at most ${CRON_LENGTH_MAX} characters, like 0 9 * * 1-5; got ${show(expression)}`;
@@ -29,12 +29,12 @@ export function cronProblem(expression: unknown, timezone?: unknown): string | u
   return `cron: ${show(expression)} never comes due`;
 }
 
-/** The first moment after `afterMs` that fits, in milliseconds since 1970; undefined when there is none. Throws what `cronProblem` names. */
+/** The first moment after `afterMs` that fits, in milliseconds since 1970; undefined when there is none. Throws for a mistake that `cronProblem` names. */
 export function nextOccurrence(expression: string, afterMs: number, timezone = "UTC"): number | undefined {
   return next(new Cron(expression, { paused: true, timezone }), new Date(afterMs))?.getTime();
 }
 
-/** `nextRun` also reads the clock, for those who do not say after when; what it calls is told the time, so that a simulation stays one. */
+/** `nextRun` also reads the clock. The function below it is given the time, so that simulations stay reproducible. */
 function next(schedule: Cron, after: Date): Date | null {
   const target: unknown = schedule["_nextTarget"];
   if (typeof target !== "function") return schedule.nextRun(after);

@@ -40,7 +40,7 @@ export function callHandler<First, Second>(
 ): HandlerEnd | Promise<HandlerEnd> {
   let value: unknown;
   try {
-    // What the caller is part of, the handler is not.
+    // The handler does not join the transaction of its caller.
     value =
       asyncContext.get() === undefined ? handler(first, second) : asyncContext.clear(() => handler(first, second));
   } catch (error) {
@@ -78,13 +78,13 @@ export function endOf(thenable: PromiseLike<unknown>, wait?: HandlerWait): Promi
         resolve({ kind: "returned", value });
       }, threw);
     } catch (error) {
-      // A promise whose `constructor` throws.
+      // The `constructor` of the promise throws.
       threw(error);
     }
   });
 }
 
-/** Whether a value is a promise of any library. An object whose `then` throws when it is read counts: awaiting it rejects. */
+/** Whether a value is a promise of any library. An object with a getter `then` that throws counts: awaiting it rejects. */
 export function isThenable<T>(value: T | PromiseLike<T>): value is PromiseLike<T> {
   if (value === null || (typeof value !== "object" && typeof value !== "function")) return false;
   try {

@@ -1,6 +1,6 @@
 /**
- * The options of handlers, the same at every entry point, and their one check. Each entry point adds its own options and says what it
- * calls its handlers with. SPEC: U100-U112.
+ * The options of handlers, the same at every entry point, and their one check. Each entry point adds its own options and the
+ * arguments of its handlers. SPEC: U100-U112.
  */
 import { DISPATCH_CONCURRENCY_MAX, TIMER_DELAY_MS_MAX } from "../limits.ts";
 import { unknownOption } from "../message/near-word.ts";

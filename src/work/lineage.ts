@@ -1,6 +1,6 @@
 /**
- * Lineage (I10): what an attempt launches lives only if that attempt's commit does. An attempt is one run of a handler, or one run
- * of a transaction. What it launches (a send, a piece, anything that would outlive it) is handed to its lineage, which tells it:
+ * Lineage (I10): work that an attempt launches (a send, a piece) lives only if the attempt's commit does. The lineage of the attempt
+ * tells its launches:
  *
  * ```
  *   open ──the commit is applied here──> applied ──the store has confirmed it──> confirmed
@@ -8,9 +8,8 @@
  *     └──given up──> failed <───rejected────┘
  *                  cancelled()
  * ```
- * `started` means: begin, speculatively; whoever must not begin before the commit is durable waits for `confirmed`. A lineage may be
- * over when something refers to it: then the launch hears at once what became of it. An attempt that wrote nothing is as good as
- * confirmed. A retried attempt is another attempt with a lineage of its own.
+ * `started` means: begin, speculatively. Work that must not begin before the commit is durable waits for `confirmed`. A launch of a
+ * lineage that is over is told the outcome at once. An attempt without writes counts as confirmed. A retried attempt is another attempt with a lineage of its own.
  */
 import type { CommitIdentity } from "../store/commit.ts";
 import { type Label, PUBLIC } from "../store/label.ts";
@@ -22,7 +21,7 @@ export interface Launch {
   started(): void;
   /** The attempt's commit is durable. */
   confirmed(): void;
-  /** The attempt failed: whatever was begun is to be taken back. It may not have been started. */
+  /** The attempt failed: take back the work that was begun. It may not have been started. */
   cancelled(why: string): void;
 }
 
@@ -31,16 +30,16 @@ export type LineageState = "open" | "applied" | "confirmed" | "failed";
 const NOTHING: Launch[] = [];
 
 export class Lineage {
-  /** The space whose commit decides. */
+  /** The space of the commit that decides. */
   readonly replica: Replica;
   state: LineageState = "open";
-  /** The commit, once it is applied; undefined also for an attempt that wrote nothing. */
+  /** The commit, once it is applied; undefined also for an attempt without writes. */
   commit: CommitIdentity | undefined;
   /** Why it failed. */
   why = "";
-  /** What the attempt knew when it ended is labelled with. */
+  /** The label of the reads of the attempt, set at its end. */
   label: Label = PUBLIC;
-  /** Most attempts launch nothing. */
+  /** Most attempts have no launches. */
   #launches: Launch[] = NOTHING;
 
   constructor(replica: Replica) {
@@ -60,7 +59,7 @@ export class Lineage {
     return this.#launches.length;
   }
 
-  /** The part of the attempt that has launched what came after so much was taken back. */
+  /** A part of the attempt was taken back: cancels the launches after the first `launched`. */
   cancelFrom(launched: number, why: string): void {
     for (const launch of this.#launches.splice(launched)) launch.cancelled(why);
   }
@@ -69,7 +68,7 @@ export class Lineage {
     if (this.state !== "open") return;
     this.state = "applied";
     this.commit = commit;
-    // By index: what is launched by starting comes after it.
+    // By index: a launch that starts may add launches.
     for (let i = 0; i < this.#launches.length; i++) this.#launches[i]?.started();
   }
 

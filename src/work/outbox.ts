@@ -30,13 +30,13 @@ export interface MessageOptions {
   readonly delayMs?: number;
 }
 
-/** What an entry point knows of the messages that its handlers send. */
+/** Rules of an entry point for the messages of its handlers. */
 export interface OutboxRules {
   /** Publishes them: the capability, subscriber or stream. */
   readonly source: string;
   /** The topic of an event of a type; the type itself unless given. */
   readonly topicOf?: ((type: string) => string) | undefined;
-  /** The type of an event of a topic; throws for what is no topic. */
+  /** The type of an event of a topic; throws if it is no topic. */
   readonly typeOf?: ((topic: string) => string) | undefined;
   /** Why a message may not be sent. */
   readonly problemOf?: ((message: Message, topic: string) => string | undefined) | undefined;
@@ -55,7 +55,7 @@ export interface Requester {
 export type TimerOptions = {
   /** Names the timer in its space. */
   readonly name: string;
-  /** What is sent when it fires. */
+  /** The message that is sent when it fires. */
   readonly send: {
     readonly type: string;
     /** `null` unless given. */
@@ -221,7 +221,7 @@ function requireName(name: unknown): void {
   throw misuse(`name: a timer is named by 1 to ${ID_LENGTH_MAX} characters, got ${show(name)}`);
 }
 
-/** When a timer is due first, and what its row says about it. */
+/** The first deadline of a timer, and the timing in its row. */
 function timingOf(when: Omit<TimerOptions, "name" | "send">, nowMs: number) {
   const { at, delayMs, ...schedule } = when as MessageOptions & Schedule;
   const dueAtMs = dueAt({ ...(at === undefined ? {} : { at }), ...(delayMs === undefined ? {} : { delayMs }) }, nowMs);
@@ -266,7 +266,7 @@ export function dueAt({ at, delayMs }: MessageOptions, nowMs: number): number | 
   );
 }
 
-/** Labels the messages of a transaction with what its handler has read, those for later too. */
+/** Adds the label of the reads to the messages of a transaction, those for later too. */
 export function labelMessages(label: Label, transaction: Transaction): void {
   if (label.length === 0 || transaction.extras === undefined) return;
   if (transaction.hasEntries) labelEvents(label, transaction.entries);

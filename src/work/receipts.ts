@@ -13,11 +13,11 @@ import type { Rejection } from "../store/rejection.ts";
 import type { Replica } from "../store/replica.ts";
 import { HandledIds } from "./handled-ids.ts";
 
-/** What the store knows of an invocation. */
+/** The answer of the store about an invocation. */
 export type Known =
   | { readonly kind: "new" }
   | { readonly kind: "handled"; readonly value: Json }
-  /** It was made before the horizon: nobody can tell any more. */
+  /** It was made before the horizon: the store cannot tell any more. */
   | { readonly kind: "too-old"; readonly rejection: Rejection };
 
 interface Looks {
@@ -71,7 +71,7 @@ export class Receipts {
     return madeAtMs > this.#host.now() - RECEIPTS_KEEP_MS_MIN ? NEW : this.#againstHorizon(ref);
   }
 
-  /** A commit of nothing, on the condition that the receipt is absent and could still be there. */
+  /** An empty commit, on the condition that the receipt is absent and could still be there. */
   async #againstHorizon(ref: DocumentRef): Promise<Known> {
     const question = this.#replica.transaction();
     const outcome = await question.commitReads(requireAbsent(ref)).outcome;

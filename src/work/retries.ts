@@ -61,13 +61,13 @@ export class Retries {
     this.#untilMs += ms;
   }
 
-  /** Resolves when the next run may begin, or with the end. `commit` is the rejected one. */
-  async next(rejection: Rejection, commit: CommitIdentity): Promise<Next> {
+  /** Resolves when the next run may begin, or with the end. `commit` is the rejected one; undefined if only reads were checked. */
+  async next(rejection: Rejection, commit: CommitIdentity | undefined): Promise<Next> {
     const verdict = verdictOn(rejection);
     if (verdict === "already") return { kind: "already" };
     if (verdict === "lost" || verdict === "failed") return { kind: verdict, rejection };
     this.#runs++;
-    if (verdict === "ask") return this.#ask(rejection, commit);
+    if (verdict === "ask" && commit !== undefined) return this.#ask(rejection, commit);
     if (this.isOver) return this.#ended("failed", rejection);
     await this.#ready();
     return AGAIN;
@@ -127,7 +127,7 @@ function unready(attempt: Attempt | undefined): Rejection {
   return rejected("stale", "read-moved", attempt?.unreadyText ?? "its documents were being loaded");
 }
 
-/** Commits nothing, on the condition that the other commit was made. Undefined if the store does not tell. */
+/** Makes an empty commit, on the condition that the other commit was made. Undefined if the store does not tell. */
 export async function isCommitted(
   replica: Replica,
   { session, localSequence }: CommitIdentity,

@@ -15,7 +15,7 @@ export interface RetryPolicy {
   readonly attempts: number;
   readonly backoff?: Backoff;
   /**
-   * Whether the thrown value is worth another try; every failure is unless given. It gets undefined if the handler threw nothing: it
+   * Whether the thrown value is worth another try; every failure is unless given. It gets undefined if the handler did not throw: it
    * took too long, or its transaction could not be committed. If `when` itself throws, the invocation is not tried again.
    */
   readonly when?: (thrown: unknown) => boolean;
@@ -24,7 +24,7 @@ export interface RetryPolicy {
 export interface Backoff {
   /** The wait after the first failure. */
   readonly startMs?: number;
-  /** What each further wait is multiplied by; 2 unless given, 1 for equal waits. */
+  /** The factor of each further wait; 2 unless given, 1 for equal waits. */
   readonly factor?: number;
   /** No wait is longer. */
   readonly maxMs?: number;
@@ -40,7 +40,7 @@ export function retryPolicyOf(retry: Retry | undefined): RetryPolicy {
   return typeof retry === "number" ? { attempts: retry } : retry;
 }
 
-/** Whether a policy wants another try after the thrown value; if `when` threw, what it threw. */
+/** Whether a policy wants another try after the thrown value; if `when` threw, the thrown value. */
 export function worthRetrying({ when }: RetryPolicy, thrown: unknown): "yes" | "no" | { readonly thrown: unknown } {
   try {
     return when === undefined || when(thrown) ? "yes" : "no";

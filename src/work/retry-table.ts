@@ -1,5 +1,5 @@
 /**
- * What each rejection of a commit means for the invocation that made it: one table for every entry point. SPEC: U16-U28.
+ * The verdict on each rejection of a commit: one table for every entry point. SPEC: U16-U28.
  *
  * | rejection                                        | verdict |
  * |--------------------------------------------------|---------|

@@ -1,6 +1,6 @@
 /**
  * When a repeating timer fires: at equal distances from when it was set, or by a cron expression. Each moment is a slot. The next slot
- * is always after now, so that slots which passed while nobody could fire them are one firing, not many. SPEC: T7.
+ * is always after now, so that slots which passed while no kernel ran are one firing, not many. SPEC: T7.
  */
 import { TIMER_DELAY_MS_MAX } from "../limits.ts";
 import { show } from "../message/problem.ts";
@@ -8,11 +8,11 @@ import { cronProblem, nextOccurrence } from "./cron.ts";
 
 export type Schedule = { readonly everyMs: number } | { readonly cron: string; readonly timezone?: string };
 
-/** The first slot after now, of a schedule whose slot `slotMs` has come; undefined when there is none. */
+/** The first slot after now, of a schedule that has reached slot `slotMs`; undefined when there is none. */
 export function nextSlot(schedule: Schedule, slotMs: number, nowMs: number): number | undefined {
   if ("cron" in schedule) return nextOccurrence(schedule.cron, Math.max(slotMs, nowMs), schedule.timezone);
   const { everyMs } = schedule;
-  // From slot to slot, so that firing late does not shift what follows.
+  // From slot to slot, so that a late firing does not shift the next ones.
   return slotMs + (Math.floor(Math.max(0, nowMs - slotMs) / everyMs) + 1) * everyMs;
 }
 

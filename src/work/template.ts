@@ -1,6 +1,6 @@
 /**
- * A message that is to be sent later (RFC 0032 §12.3.1): what a template must have, and the message it becomes. Its data is opaque; id,
- * timestamp and causation of the template are overwritten, and its label is added to that of who gave it. SPEC: T4, F11.
+ * A message that is to be sent later (RFC 0032 §12.3.1): the parts of a template, and the message it becomes. Its data is opaque; id,
+ * timestamp and causation of the template are overwritten, and its label is added to that of its sender. SPEC: T4, F11.
  */
 import { isId, isMessageType, type Message } from "../message/envelope.ts";
 import { isJsonObject, type Json, type JsonObject } from "../message/json.ts";
@@ -26,7 +26,7 @@ export const TEMPLATE_JSON_SCHEMA: JsonObject = {
   required: ["kind", "type", "data"],
 };
 
-/** What is wrong with it must be said when it is given: when it is sent, nobody listens. */
+/** The mistake in a template. It is reported when the template is given: no caller waits when it is sent. */
 export function templateProblem(message: unknown): string | undefined {
   if (!isJsonObject(message as Json)) return "message: must be an object with kind, type and data";
   const { kind, type, data, metadata } = message as Partial<Template>;
@@ -42,14 +42,14 @@ export function templateProblem(message: unknown): string | undefined {
   return undefined;
 }
 
-/** The message, with what is given in place of the template's own. */
+/** The message; `given` replaces metadata of the template. */
 export function messageOf(template: Template, given: JsonObject & { id: string; timestamp: number }): Message {
   const { kind, type, data, metadata = {} } = template;
   const { id: _id, timestamp: _timestamp, causation: _causation, ...kept } = metadata;
   const { id, timestamp, ...lineage } = given;
-  // Who may not know what the message was made of must not be sent it because its author says otherwise.
+  // A template cannot remove the label of its sender.
   const label = join(labelOfMessage({ metadata: given }), labelOfMessage({ metadata: { ...kept, id, timestamp } }));
   const labelled = label.length === 0 ? {} : { label: [...label] };
-  // A copy: the template may be sent again, and whoever gets the message may do with it what he likes.
+  // A copy: the template may be sent again, and a receiver may change the message.
   return { kind, type, data, metadata: { ...lineage, ...copyJson(kept), ...labelled, id, timestamp } };
 }

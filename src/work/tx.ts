@@ -1,5 +1,5 @@
 /**
- * The context that handlers of all entry points get: everything it does happens with the handler's commit, or not at all. Cells may be used
+ * The context that handlers of all entry points get: its effects happen with the handler's commit, or not at all. Cells may be used
  * directly too, as long as the attempt is in the slot; `tx` works everywhere, also after an `await` on engines without an async context.
  * SPEC: U1, U37-U41, U70-U76.
  *

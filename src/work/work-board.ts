@@ -4,7 +4,7 @@
  *     begin -> running -> ended
  *                 └ timeout -> left behind -> ended
  *
- * The entry points bound the number of running handlers. Handlers that are left behind have no such bound: the board lists the
+ * The entry points bound the number of running handlers. Handlers that are left behind have no bound: the board lists the
  * last of them and counts all. A synchronous handler never appears, because no query is answered while it runs.
  */
 import type { Host } from "../host/host.ts";
@@ -75,7 +75,7 @@ export class WorkBoard {
   #leftBehindCount = 0;
   /** How many each handler has left behind. */
   readonly #leftBy = new Map<string, number>();
-  /** Handlers with so many left behind that something is wrong with them. */
+  /** Handlers with ten or more left behind. */
   readonly #overrun = new Set<string>();
   /** Told when a handler has left ten behind; again only after it had fewer. */
   onOverrun: ((entry: WorkEntry, count: number) => void) | undefined;

@@ -1,4 +1,4 @@
-/** Misuse of a unit of work. The message says what to do instead. */
+/** Misuse of a unit of work. The message names the remedy. */
 import { MillraceError } from "../message/millrace-error.ts";
 
 export type WorkErrorCode =
@@ -6,6 +6,8 @@ export type WorkErrorCode =
   | "WORK_OVER"
   /** A transaction of one space wrote to another. */
   | "WORK_ONE_SPACE"
+  /** A plain write after an `await` of a handler was committed alone; reported on engines without an async context. */
+  | "WORK_ESCAPED"
   /** Data that a handler emits or sends, or options of a handler, that cannot be used. */
   | "WORK_MISUSE";
 

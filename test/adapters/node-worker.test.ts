@@ -4,9 +4,14 @@ import { Worker } from "node:worker_threads";
 import { describe, expect, test } from "vitest";
 import { nodeWorkerActor, serveThread } from "../../src/adapters/node-worker.ts";
 import { systemHost } from "../../src/host/system-host.ts";
+import { Kernel } from "../../src/kernel/kernel.ts";
+import { capability } from "../../src/loop/define-capability.ts";
 import { EventLoop } from "../../src/loop/event-loop.ts";
 import type { Message } from "../../src/message/envelope.ts";
+import { memoryStore } from "../../src/store/memory/memory-store.ts";
+import type { WorkView } from "../../src/work/work-board.ts";
 import { bare, query } from "../loop/loop-setup.ts";
+import { workCapability } from "../loop/worker-handlers.ts";
 import { workerSuite } from "../loop/worker-suite.ts";
 
 const spawn = (file: string) => nodeWorkerActor(new URL(file, import.meta.url));
@@ -39,6 +44,34 @@ describe("a Worker of node:worker_threads", () => {
     await promise;
     expect(await loop.request(query("Bare.Ask", "q2", 1))).toMatchObject({ kind: "reply", data: 2 });
     await loop.stop();
+  });
+});
+
+describe("the work board", () => {
+  test("[U65] lists the message that a worker handles, until it has handled it", async () => {
+    const host = systemHost();
+    const [asked, answer] = [Promise.withResolvers<void>(), Promise.withResolvers<null>()];
+    const hold = () => {
+      asked.resolve();
+      return answer.promise;
+    };
+    await using kernel = await Kernel.open({
+      store: memoryStore({ host }),
+      capabilities: {
+        work: workCapability(() => spawn("./thread-worker.ts")),
+        home: capability({ description: "holds", commands: { "Home.Do": { handle: hold } } }),
+      },
+    });
+    const listed = async () => {
+      const { work } = (await kernel.query("Kernel.Work", null)) as never as { work: WorkView[] };
+      return work.map(({ entryPoint, handler, type, state }) => [entryPoint, handler, type, state].join(" "));
+    };
+    const done = kernel.command("Work.CommandHome", null);
+    await asked.promise;
+    expect(await listed()).toEqual(["command work Work.CommandHome running", "command home Home.Do running"]);
+    answer.resolve(null);
+    await done;
+    expect(await listed()).toEqual([]);
   });
 });
 

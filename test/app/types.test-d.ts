@@ -6,6 +6,7 @@ import { expectTypeOf } from "vitest";
 import { z } from "zod";
 import type { Cell } from "../../src/cells/cell.ts";
 import type { Computed } from "../../src/cells/computed.ts";
+import { defineExtension, tool } from "../../src/extensions/index.ts";
 import {
   type App,
   app,
@@ -16,6 +17,7 @@ import {
   type Failure,
   index,
   type Json,
+  type JsonObject,
   on,
   open,
   query,
@@ -187,6 +189,45 @@ const shop = app("shop", ({ cell, collection, computed, effect, event }) => {
     schedules: { report: cron("0 9 * * *", () => undefined, { timezone: "Europe/Berlin", missed: "once" }) },
     events: { paid },
   };
+});
+
+rule("[X72] [X75] the configuration and the tools of an extension have the outputs of their schemas", () => {
+  const config = z.object({ greeting: z.string().default("Welcome"), guests: z.number().optional() });
+  defineExtension({ id: "greeter", version: "1.0.0", dependsOn: ["clock"], config }, (parts) => {
+    expectTypeOf(parts.config).toEqualTypeOf<{ greeting: string; guests?: number | undefined }>();
+    expectTypeOf(parts.dataDir).toEqualTypeOf<string>();
+    parts.log.info("hello");
+    const count = parts.cell("count", 0);
+    const arrived = parts.event("Guest.Arrived", type<{ name: string }>());
+    return {
+      queries: { "Greeter.Count": () => count.get() },
+      on: { guest: on(arrived, ({ name }, tx) => tx.set(count, name.length)) },
+      tools: {
+        add: tool({
+          description: "adds",
+          input: z.object({ a: z.number(), b: z.number().default(1) }),
+          run: (input, { signal }) => {
+            expectTypeOf(input).toEqualTypeOf<{ a: number; b: number }>();
+            expectTypeOf(signal).toEqualTypeOf<AbortSignal>();
+            return input.a + input.b;
+          },
+        }),
+      },
+      channel: { sendMessage: (text) => expectTypeOf(text).toEqualTypeOf<string>() },
+      start: () => undefined,
+      healthCheck: () => true,
+    };
+  });
+  defineExtension({ id: "plain" }, (parts) => {
+    expectTypeOf(parts.config).toEqualTypeOf<JsonObject>();
+    return {};
+  });
+  // @ts-expect-error There is no such fact of an extension.
+  defineExtension({ id: "plain", depends: [] }, () => ({}));
+  // @ts-expect-error A health check says true or false.
+  defineExtension({ id: "plain" }, () => ({ healthCheck: () => "well" }));
+  // @ts-expect-error A tool comes from tool().
+  defineExtension({ id: "plain" }, () => ({ tools: { add: () => 1 } }));
 });
 
 rule("[A11] a query that returns a promise does not compile", () => {

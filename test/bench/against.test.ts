@@ -76,7 +76,7 @@ describe("the code of a round", () => {
     }
   });
 
-  test("[K119] a folder without a build is refused, with what to do", () => {
+  test("[K119] a folder without a build is refused with a remedy", () => {
     const empty = scratchFolder();
     expect(whyNoBuild(empty)).toMatch(/has no package.json; name the root of a clone/);
     writeFileSync(join(empty, "package.json"), '{ "name": "other" }');
@@ -127,7 +127,7 @@ describe("the command line of a comparison", () => {
     expect(USAGE).toContain("--against DIR");
   });
 
-  test("[K119] it compares loop, bus, streams, kernel and reactive, and says so of others", () => {
+  test("[K119] a comparison covers loop, bus, streams, kernel and reactive, and refuses others", () => {
     expect([...AGAINST].sort()).toEqual(["bus", "kernel", "loop", "reactive", "streams"]);
     expect(parse("store", "--against", "../old")).toEqual({
       kind: "misuse",

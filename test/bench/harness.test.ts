@@ -58,7 +58,7 @@ describe("measuring", () => {
     expect(report(await measure(bounded.benchmark, PLAN)).lines[0]?.verdict).toBe("missed");
   });
 
-  test("the best peer is the one with the best median, whichever way is better", async () => {
+  test("the best peer is the one with the best median, higher or lower", async () => {
     const peers: System[] = [OURS, { name: "a", role: "peer" }, { name: "b", role: "peer" }];
     const numbers = { ours: [0, 8, 8, 8], a: [0, 2, 2, 2], b: [0, 4, 4, 4] };
     const higher = setup(numbers, { name: "n", better: "higher" }, peers);
@@ -102,7 +102,7 @@ describe("rounds in processes of their own", () => {
     expect(lines[0]).toMatchObject({ values: { ours: 6, bare: 10 }, toLimit: 0.6, worst: [0.3] });
   });
 
-  test("what crashed in one of them has crashed", () => {
+  test("a part that crashed in one of them counts as crashed", () => {
     const { benchmark } = setup({ bare: [], ours: [] }, RATE);
     const crashed: Cell = { kind: "crashed", error: new Error("no disk") };
     const rows = joined(benchmark, [cells(6, measured(10)), cells(6, crashed)]);
@@ -133,7 +133,7 @@ describe("the command line", () => {
     expect(whyPeerMissing("vitest")).toBe("left out by --no-peers");
   });
 
-  test("what is wrong is said, with what there is", () => {
+  test("a wrong name is reported with the known ones", () => {
     expect(parse("stoer")).toEqual({
       kind: "misuse",
       message: 'there is no benchmark "stoer"; there are: store, message',

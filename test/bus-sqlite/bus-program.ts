@@ -10,9 +10,8 @@
  */
 import { argv, kill, pid, stdin } from "node:process";
 import { EventBus } from "../../src/bus/event-bus.ts";
+import { Space } from "../../src/cells/space.ts";
 import { systemHost } from "../../src/host/system-host.ts";
-import { SHARED_SCOPE } from "../../src/store/document.ts";
-import { Replica } from "../../src/store/replica.ts";
 import { openSqliteStore } from "../../src/store/sqlite/index.ts";
 import { tell } from "../crash/tell.ts";
 
@@ -24,7 +23,7 @@ const PAUSE_MS = 3;
 
 const host = systemHost();
 const store = await openSqliteStore({ path, host, durability: "process" });
-const replica = await Replica.open({ store, host, space: "home" });
+const space = await Space.open({ store, host, name: "home" });
 const bus = new EventBus({ store, host });
 
 bus.subscribe(
@@ -38,13 +37,13 @@ bus.subscribe(
 bus.subscribe(
   "job",
   async (event, tx) => {
-    const effect = { scope: SHARED_SCOPE, id: `effect:${(event.payload as { name: string }).name}` };
-    const count = (tx.read(effect) ?? 0) as number;
+    const effect = space.cell(`effect:${(event.payload as { name: string }).name}`, 0);
+    const count = tx.get(effect);
     if (event.id % 3 === 0) await host.yield();
-    tx.write(effect, [], count + 1);
+    tx.set(effect, count + 1);
     tx.emit("job.done", event.payload);
   },
-  { subscriberId: "effect", space: replica },
+  { subscriberId: "effect", space },
 );
 bus.subscribe("job.done", () => {}, { subscriberId: "watcher" });
 bus.subscribe("poison", () => kill(pid, "SIGKILL"), { subscriberId: "deadly" });

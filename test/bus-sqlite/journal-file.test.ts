@@ -5,11 +5,10 @@ import { DatabaseSync } from "node:sqlite";
 import { fileURLToPath } from "node:url";
 import { describe, expect, test } from "vitest";
 import { EventBus } from "../../src/bus/event-bus.ts";
+import { Space } from "../../src/cells/space.ts";
 import type { Host } from "../../src/host/host.ts";
 import { systemHost } from "../../src/host/system-host.ts";
 import { EVENT_DEATHS_MAX } from "../../src/limits.ts";
-import { SHARED_SCOPE } from "../../src/store/document.ts";
-import { Replica } from "../../src/store/replica.ts";
 import { openSqliteStore } from "../../src/store/sqlite/index.ts";
 import type { Store } from "../../src/store/store.ts";
 import { HeldTimers } from "../store/held-timers.ts";
@@ -216,15 +215,15 @@ describe("counted work", () => {
   test("[J56] a transactional handling of the last handler is one commit and no further settle", async () => {
     await using all = await setup();
     const { bus, store } = all;
-    const replica = await Replica.open({ store, host, space: "home" });
+    await using space = await Space.open({ store, host, name: "home" });
     const handled = { count: 0 };
     bus.subscribe(
       "tick",
       (event, tx) => {
         handled.count++;
-        tx.write({ scope: SHARED_SCOPE, id: `n${event.payload}` }, [], event.id);
+        tx.set(space.cell(`n${event.payload}`), event.id);
       },
-      { subscriberId: "s", space: replica },
+      { subscriberId: "s", space },
     );
     await bus.start();
     for (let i = 0; i < 3; i++) await pass(bus, store, handled);

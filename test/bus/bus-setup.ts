@@ -1,6 +1,7 @@
 /** What every test of the bus starts from: simulated time, a memory disk that outlives buses, and buses on it. */
 import { EventBus, type EventBusOptions } from "../../src/bus/event-bus.ts";
 import type { BusObservation } from "../../src/bus/observation.ts";
+import { Space } from "../../src/cells/space.ts";
 import type { Host } from "../../src/host/host.ts";
 import { type SimulatedHost, simulatedHost } from "../../src/host/simulated-host.ts";
 import type { JournalRow } from "../../src/store/journal.ts";
@@ -20,7 +21,9 @@ export interface Setup {
   /** Runs an action of the test and everything that follows from it without time passing. */
   act<T>(action: () => Promise<T>): Promise<T>;
   row(id: number): Promise<JournalRow>;
+  /** For writes and reads beside the bus. */
   replica(space?: string): Promise<Replica>;
+  openSpace(name?: string): Promise<Space>;
 }
 
 export function setup(options: Partial<EventBusOptions> = {}, seed = 1): Setup {
@@ -50,6 +53,7 @@ export function setup(options: Partial<EventBusOptions> = {}, seed = 1): Setup {
       return row;
     },
     replica: (space = "home") => host.run(() => Replica.open({ store, host: host as Host, space })),
+    openSpace: (name = "home") => host.run(() => Space.open({ store, host, name })),
   };
 }
 

@@ -53,7 +53,7 @@ describe("a bus for commands", () => {
     await act(() => bus.keep(order("one"), "worker"));
     await act(() => bus.start());
     await act(() => bus.idle());
-    expect(await row(1)).toMatchObject({ status: "failed", error: "nobody handles it" });
+    expect(await row(1)).toMatchObject({ status: "failed", error: "no capability handles it" });
   });
 
   test("[J94] a handler is told how many processes have died over what it is given", async () => {

@@ -2,7 +2,6 @@
 import { describe, expect, test } from "#test";
 import { simulatedProcess } from "../../src/host/simulated-process.ts";
 import { EVENT_DEATHS_MAX, LEASE_MS } from "../../src/limits.ts";
-import { SHARED_SCOPE } from "../../src/store/document.ts";
 import { memoryStore } from "../../src/store/memory/memory-store.ts";
 import { deferred, recorder, setup, withFaults } from "./bus-setup.ts";
 
@@ -95,12 +94,9 @@ describe("a declared consumer that does not run", () => {
   });
 
   test("[J98] a transactional handler commits its share, and the event waits for the rest", async () => {
-    const { bus, act, row, replica } = setup();
-    const space = await replica();
-    const ref = { scope: SHARED_SCOPE, id: "count" };
-    const count = (_event: unknown, tx: { write(at: typeof ref, path: [], value: number): void }) =>
-      tx.write(ref, [], 1);
-    bus.subscribe("tick", count, { subscriberId: "counter", space });
+    const { bus, act, row, openSpace } = setup();
+    const space = await openSpace();
+    bus.subscribe("tick", (_event, tx) => tx.set(space.cell("count"), 1), { subscriberId: "counter", space });
     bus.declare("tick", "b");
     await act(() => bus.start());
     const id = await act(() => bus.publish("tick", "clock", 1));
@@ -164,8 +160,8 @@ describe("processes with different subscribers", () => {
   });
 
   test("[J100] a consumer that was declared during a transactional handling gets the event", async () => {
-    const { bus, another, act, host, row, replica } = setup();
-    const space = await replica();
+    const { bus, another, act, host, row, openSpace } = setup();
+    const space = await openSpace();
     const inside = deferred();
     bus.subscribe("tick", () => inside.promise, { subscriberId: "old", space });
     await act(() => bus.start());

@@ -11,7 +11,7 @@ function revoked(): object {
   return proxy;
 }
 
-const UNPRINTABLE = "something unprintable was thrown";
+const UNPRINTABLE = "an unprintable value was thrown";
 
 /** What a handler may do, and the error of its event. */
 const HOSTILE: readonly (readonly [string, () => unknown, string])[] = [
@@ -57,11 +57,11 @@ describe("hostile handlers", () => {
     test(`[J50] [J52] the event of a handler that ${what} has failed, and nothing else happens`, async () => {
       const all = setup();
       const { bus, act, host, row } = all;
-      const replica = await all.replica();
+      const space = await all.openSpace();
       const { ids, handler: next } = recorder();
       bus.subscribe("plain", handler, { subscriberId: "s" });
       bus.subscribe("plain", next, { subscriberId: "t" });
-      bus.subscribe("transactional", handler, { subscriberId: "s", space: replica });
+      bus.subscribe("transactional", handler, { subscriberId: "s", space });
       await act(() => bus.start());
       const plain = await act(() => bus.publish("plain", "clock", 1));
       const transactional = await act(() => bus.publish("transactional", "clock", 1));

@@ -1,14 +1,15 @@
 /** A transactional handler that is run again begins like any other: within the bounds, and only for who holds the event. */
 import { describe, expect, test } from "#test";
-import type { Host } from "../../src/host/host.ts";
+import type { Event } from "../../src/bus/event.ts";
+import { Space } from "../../src/cells/space.ts";
 import { LEASE_MS, WORK_WINDOW_MS } from "../../src/limits.ts";
 import { SHARED_SCOPE } from "../../src/store/document.ts";
-import { Replica } from "../../src/store/replica.ts";
+import type { Tx } from "../../src/work/tx.ts";
 import { deferred, recorder, setup, withFaults } from "./bus-setup.ts";
 
 const document = (id: string) => ({ scope: SHARED_SCOPE, id });
 
-/** A replica that has nothing in memory of documents `a`, `b` and `c`, and whose loads wait for a gate. */
+/** A space that has nothing in memory of documents `a`, `b` and `c`, and whose loads wait for a gate. */
 async function unloaded(options: Parameters<typeof setup>[0] = {}) {
   const all = setup(options);
   const { host, store: inner } = all;
@@ -25,24 +26,25 @@ async function unloaded(options: Parameters<typeof setup>[0] = {}) {
       return inner.load(space, refs);
     },
   });
-  const replica = await host.run(() => Replica.open({ store, host: host as Host, space: "home" }));
-  return { ...all, replica, load: () => all.act(async () => gate.resolve()) };
+  const space = await host.run(() => Space.open({ store, host, name: "home" }));
+  const read = (tx: Tx, id: string) => void tx.get(space.cell(id));
+  return { ...all, space, read, load: () => all.act(async () => gate.resolve()) };
 }
 
 describe("transactional handlers that are run again", () => {
   for (const bound of ["bus", "subscription"] as const) {
     test(`[J51] [J68] [J58] keep to the bound of the ${bound}`, async () => {
-      const { bus, act, host, store, replica, load } = await unloaded(bound === "bus" ? { concurrency: 1 } : {});
+      const { bus, act, host, store, space, read, load } = await unloaded(bound === "bus" ? { concurrency: 1 } : {});
       let [now, most] = [0, 0];
       bus.subscribe(
         "tick",
         async ({ payload }, tx) => {
           most = Math.max(most, ++now);
-          tx.read(document(String(payload)));
+          read(tx, String(payload));
           await new Promise<void>((resolve) => host.timer(100, resolve));
           now--;
         },
-        { subscriberId: "s", space: replica, ...(bound === "bus" ? {} : { concurrency: 1 }) },
+        { subscriberId: "s", space, ...(bound === "bus" ? {} : { concurrency: 1 }) },
       );
       await act(() => bus.start());
       const publications = ["a", "b", "c"].map((payload) => ({ topic: "tick", source: "clock", payload }));
@@ -56,11 +58,11 @@ describe("transactional handlers that are run again", () => {
   }
 
   test("[J58] do not have the time counted that they wait for a slot", async () => {
-    const { bus, act, host, row, replica, load } = await unloaded({ concurrency: 1 });
+    const { bus, act, host, row, space, read, load } = await unloaded({ concurrency: 1 });
     let runs = 0;
-    bus.subscribe("tick", (_event, tx) => void tx.read(document(runs++ === 0 ? "a" : "b")), {
+    bus.subscribe("tick", (_event, tx) => read(tx, runs++ === 0 ? "a" : "b"), {
       subscriberId: "s",
-      space: replica,
+      space,
     });
     bus.subscribe("slow", () => new Promise<void>((resolve) => host.timer(2 * WORK_WINDOW_MS, resolve)), {
       subscriberId: "s",
@@ -75,13 +77,13 @@ describe("transactional handlers that are run again", () => {
   });
 
   test("[J73] are not once the bus has stopped without them", async () => {
-    const { bus, act, host, row, replica, load } = await unloaded();
+    const { bus, act, host, row, space, read, load } = await unloaded();
     const calls: string[] = [];
-    const reads = (_event: unknown, tx: { read(ref: ReturnType<typeof document>): unknown }) => {
+    const reads = (_event: unknown, tx: Tx) => {
       calls.push("called");
-      tx.read(document("a"));
+      read(tx, "a");
     };
-    bus.subscribe("tick", reads, { subscriberId: "s", space: replica });
+    bus.subscribe("tick", reads, { subscriberId: "s", space });
     await act(() => bus.start());
     const id = await act(() => bus.publish("tick", "clock", 1));
     await act(() => bus.stop({ graceMs: 1_000 }));
@@ -93,8 +95,8 @@ describe("transactional handlers that are run again", () => {
   });
 
   test("[J73] are while it waits for them, and settled", async () => {
-    const { bus, act, row, replica, load } = await unloaded();
-    bus.subscribe("tick", (_event, tx) => void tx.read(document("a")), { subscriberId: "s", space: replica });
+    const { bus, act, row, space, read, load } = await unloaded();
+    bus.subscribe("tick", (_event, tx) => read(tx, "a"), { subscriberId: "s", space });
     await act(() => bus.start());
     const id = await act(() => bus.publish("tick", "clock", 1));
     const stopping = bus.stop();
@@ -104,14 +106,14 @@ describe("transactional handlers that are run again", () => {
   });
 
   test("[J71] are not when somebody else has taken the event over", async () => {
-    const { bus, act, host, row, store, another, replica, load } = await unloaded();
+    const { bus, act, host, row, store, another, space, read, load } = await unloaded();
     let calls = 0;
     const { ids, handler } = recorder();
-    const reads = (_event: unknown, tx: { read(ref: ReturnType<typeof document>): unknown }) => {
+    const reads = (_event: unknown, tx: Tx) => {
       calls++;
-      tx.read(document("a"));
+      read(tx, "a");
     };
-    bus.subscribe("tick", reads, { subscriberId: "s", space: replica });
+    bus.subscribe("tick", reads, { subscriberId: "s", space });
     await act(() => bus.start());
     const id = await act(() => bus.publish("tick", "clock", 1));
     // As the other does when this process was away for too long.
@@ -127,15 +129,15 @@ describe("transactional handlers that are run again", () => {
   });
 
   test("[J64] let an earlier event of their key go first that was requeued meanwhile", async () => {
-    const { bus, act, host, store, replica, load } = await unloaded();
+    const { bus, act, host, store, space, read, load } = await unloaded();
     const order: unknown[] = [];
     let fails = true;
-    const reads = ({ id, payload }: { id: number; payload: unknown }, tx: { read(ref: object): unknown }) => {
+    const reads = ({ id, payload }: Event, tx: Tx) => {
       if (payload === "first" && fails) throw new Error("not yet");
-      tx.read(document(payload === "first" ? "b" : "a") as never);
+      read(tx, payload === "first" ? "b" : "a");
       order.push(id);
     };
-    bus.subscribe("tick", reads as never, { subscriberId: "s", space: replica, serialBy: () => "k" });
+    bus.subscribe("tick", reads, { subscriberId: "s", space, serialBy: () => "k" });
     await act(() => bus.start());
     const first = await act(() => bus.publish("tick", "clock", "first"));
     const second = await act(() => bus.publish("tick", "clock", "second"));

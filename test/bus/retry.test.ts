@@ -67,11 +67,11 @@ describe("retries, timeouts, requeueing", () => {
   });
 
   test("[J61] when is given what a transactional handler threw", async () => {
-    const { bus, act, host, row, replica } = setup();
+    const { bus, act, host, row, openSpace } = setup();
     const asked: unknown[] = [];
     const bad = new RangeError("for now");
     const when = (thrown: unknown) => asked.push(thrown) < 3;
-    const space = await replica();
+    const space = await openSpace();
     const fail = () => {
       throw bad;
     };
@@ -85,7 +85,7 @@ describe("retries, timeouts, requeueing", () => {
 
   for (const kind of ["returns at once", "returns a promise", "is transactional"]) {
     test(`[J61] what throws in when, of a handler that ${kind}, fails the delivery with both reasons`, async () => {
-      const { bus, act, host, row, replica } = setup();
+      const { bus, act, host, row, openSpace } = setup();
       const when = () => {
         throw new TypeError("no such property");
       };
@@ -93,7 +93,7 @@ describe("retries, timeouts, requeueing", () => {
       const fail = () => {
         throw new Error("for now");
       };
-      if (kind === "is transactional") bus.subscribe("tick", fail, { ...options, space: await replica() });
+      if (kind === "is transactional") bus.subscribe("tick", fail, { ...options, space: await openSpace() });
       else bus.subscribe("tick", kind === "returns at once" ? fail : async () => fail(), options);
       await act(() => bus.start());
       const id = await act(() => bus.publish("tick", "clock", 1));

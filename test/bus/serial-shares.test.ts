@@ -28,8 +28,8 @@ describe("serial keys", () => {
   });
 
   test("[J64] a transactional handler that fails at once does not hold up the next subscriber of the key", async () => {
-    const { bus, act, host, store, replica } = setup();
-    const space = await replica();
+    const { bus, act, host, store, openSpace } = setup();
+    const space = await openSpace();
     const fail = () => {
       throw new Error("no");
     };

@@ -3,13 +3,13 @@
  * faulty store. Then the faults stop, and it is checked from outside what became of every event.
  */
 import { EventBus } from "../../src/bus/event-bus.ts";
+import { Space } from "../../src/cells/space.ts";
 import type { SimulatedHost } from "../../src/host/simulated-host.ts";
 import { type SimulatedProcess, simulatedProcess } from "../../src/host/simulated-process.ts";
 import { SHARED_SCOPE } from "../../src/store/document.ts";
 import type { JournalRow } from "../../src/store/journal.ts";
 import { MemoryDisk } from "../../src/store/memory/memory-disk.ts";
 import { memoryStore } from "../../src/store/memory/memory-store.ts";
-import { Replica } from "../../src/store/replica.ts";
 import { queuedStore } from "./queued-store.ts";
 
 const LEASE_MS = 1_000;
@@ -104,8 +104,8 @@ export class BusSimulation {
 
   async #boot(living: Living, store: ReturnType<typeof queuedStore>): Promise<void> {
     const { process, bus, running } = living;
-    const replica = await Replica.open({ store, host: process, space: SPACE });
-    this.#wire(living, replica);
+    const space = await Space.open({ store, host: process, name: SPACE, onError: () => undefined });
+    this.#wire(living, space);
     // As the loader of extensions does: what may run is declared, whether it runs or not.
     for (const name of NAMES) bus.declare(TOPICS[name], name);
     for (const name of NAMES) if (running.has(name)) living.wiring.get(name)?.();
@@ -140,7 +140,7 @@ export class BusSimulation {
     this.sightings.waited = this.#waited.size;
   }
 
-  #wire({ bus, process, wiring }: Living, replica: Replica): void {
+  #wire({ bus, process, wiring }: Living, space: Space): void {
     const serialBy = (event: { payload: unknown }) => (event.payload as { key: string }).key;
     const retry = { attempts: 50, backoff: { startMs: 20, maxMs: 100 } };
     const plain = () =>
@@ -159,18 +159,18 @@ export class BusSimulation {
         "job",
         async (event, tx) => {
           const { n, key } = event.payload as { n: number; key: string };
-          const last = { scope: SHARED_SCOPE, id: `last:${key}` };
-          const before = (tx.read(last) ?? 0) as number;
-          const effect = { scope: SHARED_SCOPE, id: `effect:${n}` };
-          const count = (tx.read(effect) ?? 0) as number;
+          const last = space.cell(`last:${key}`, 0);
+          const before = last.get();
+          const effect = space.cell(`effect:${n}`, 0);
+          const count = effect.get();
           if (this.#world.random() < 0.5) await this.#takeTime(process);
           if (this.#world.random() < 0.1) throw new Error("a bad day");
           if (before >= event.id) throw new Error(`out of order: ${event.id} after ${before}`);
-          tx.write(effect, [], count + 1);
-          tx.write(last, [], event.id);
+          effect.set(count + 1);
+          tx.set(last, event.id);
           tx.emit("job.done", { n });
         },
-        { subscriberId: "effect", serialBy, retry, space: replica },
+        { subscriberId: "effect", serialBy, retry, space },
       );
     const watcher = () => bus.subscribe("job.*", () => this.#takeTime(process), { subscriberId: "watcher", retry });
     for (const [name, subscribe] of Object.entries({ plain, effect, watcher })) wiring.set(name as Name, subscribe);

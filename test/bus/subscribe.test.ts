@@ -97,9 +97,9 @@ describe("subscribing", () => {
   });
 
   test("[J89] a bus tells who is subscribed to what, in the order of subscribing, and how busy each of them is", async () => {
-    const { bus, act, replica } = setup();
+    const { bus, act, openSpace } = setup();
     const { promise, resolve } = deferred();
-    const space = await replica();
+    const space = await openSpace();
     bus.subscribe("tick", () => promise, { subscriberId: "slow", concurrency: 1, retry: { attempts: 3 } });
     bus.subscribe("tock.**", () => {}, { subscriberId: "order", serialBy: (event) => event.topic });
     bus.subscribe("tock", () => {}, { subscriberId: "books", space });

@@ -1,48 +1,46 @@
 import { describe, expect, test } from "#test";
 import type { TransactionalHandler } from "../../src/bus/handler.ts";
+import { Space } from "../../src/cells/space.ts";
 import { WORK_WINDOW_MS } from "../../src/limits.ts";
-import { type DocumentRef, SHARED_SCOPE } from "../../src/store/document.ts";
+import { SHARED_SCOPE } from "../../src/store/document.ts";
 import { memoryStore } from "../../src/store/memory/memory-store.ts";
 import { receiptOf as receiptNamed } from "../../src/store/receipt-name.ts";
-import { Replica } from "../../src/store/replica.ts";
 import { deferred, type Setup, setup, withFaults } from "./bus-setup.ts";
 
 const receiptOf = (id: string, subscriber: string) => receiptNamed({ kind: "event", id, subscriber });
 
 const COUNTER = { scope: SHARED_SCOPE, id: "counter" };
+const counterOf = (space: Space) => space.cell("counter", 0);
+const count = (space: Space) => counterOf(space).update((n) => n + 1);
 
 async function stored({ store }: Setup, ref: { scope: string; id: string }): Promise<unknown> {
   return (await store.load("home", [ref])).documents[0]?.value;
 }
 
 describe("labels", () => {
-  const [SECRET, OPEN, HIDDEN] = ["secret", "open", "hidden"].map((id) => ({ scope: SHARED_SCOPE, id })) as [
-    DocumentRef,
-    DocumentRef,
-    DocumentRef,
-  ];
-
   async function labelled() {
     const all = setup();
     const { bus, host } = all;
-    const replica = await all.replica();
+    const space = await all.openSpace();
+    const replica = space.replica(space.name);
     const transaction = replica.transaction();
-    for (const ref of [SECRET, HIDDEN]) {
+    for (const id of ["secret", "hidden"]) {
+      const ref = { scope: SHARED_SCOPE, id };
       transaction.write(ref, [], 1);
       transaction.labels.push({ ...ref, path: [], labels: ["s"] });
     }
     await host.run(() => transaction.commit().outcome);
     const on = (topic: string, handler: TransactionalHandler) =>
-      bus.subscribe(topic, handler, { subscriberId: topic, space: replica });
-    return { ...all, replica, on };
+      bus.subscribe(topic, handler, { subscriberId: topic, space });
+    return { ...all, replica, on, cell: (id: string) => space.cell(id) };
   }
 
   test("[F11] a handler writes only where what it has read may be known; its receipt and its events carry that", async () => {
-    const { bus, act, row, replica, on } = await labelled();
-    on("copy", (_event, tx) => tx.write(OPEN, [], tx.read(SECRET)));
+    const { bus, act, row, replica, on, cell } = await labelled();
+    on("copy", (_event, tx) => tx.set(cell("open"), tx.get(cell("secret"))));
     on("keep", (_event, tx) => {
       tx.emit("kept", 1);
-      tx.write(HIDDEN, [], tx.read(SECRET));
+      tx.set(cell("hidden"), tx.get(cell("secret")));
     });
     await act(() => bus.start());
     const [copied, kept] = [await act(() => bus.publish("copy", "t", 1)), await act(() => bus.publish("keep", "t", 1))];
@@ -58,13 +56,13 @@ describe("labels", () => {
   });
 
   test("[F11] [F23] a handler of a labelled event begins with its label, and so does what it publishes", async () => {
-    const { bus, act, row, on } = await labelled();
+    const { bus, act, row, on, cell } = await labelled();
     on("first", (_event, tx) => {
-      tx.read(SECRET);
+      tx.get(cell("secret"));
       tx.emit("second", 1);
     });
     on("second", (_event, tx) => tx.emit("third", 1));
-    on("third", (_event, tx) => tx.write(OPEN, [], 1));
+    on("third", (_event, tx) => tx.set(cell("open"), 1));
     await act(() => bus.start());
     const id = await act(() => bus.publish("first", "t", 1));
     const rows = [await row(id), await row(id + 1), await row(id + 2)];
@@ -94,15 +92,15 @@ describe("transactional handlers", () => {
       },
     });
     const own = another({ store });
-    const replica = await host.run(() => Replica.open({ store, host, space: "home" }));
+    const space = await host.run(() => Space.open({ store, host, name: "home" }));
     own.subscribe(
       "tick",
       (event, tx) => {
-        tx.write(COUNTER, [], { n: event.payload });
+        tx.set(space.cell("counter"), { n: event.payload });
         tx.emit("counted", { n: event.payload });
         return { counted: true };
       },
-      { subscriberId: "counter", space: replica },
+      { subscriberId: "counter", space },
     );
     await act(() => own.start());
     const id = await act(() => own.publish("tick", "clock", 7, { correlation: "c" }));
@@ -119,48 +117,46 @@ describe("transactional handlers", () => {
   test("[J56] a handler that throws leaves nothing behind", async () => {
     const all = setup();
     const { bus, act, row, store } = all;
-    const replica = await all.replica();
+    const space = await all.openSpace();
     bus.subscribe(
       "tick",
       (_event, tx) => {
-        tx.write(COUNTER, [], 1);
+        tx.set(counterOf(space), 1);
         tx.emit("counted", 1);
         throw new Error("no");
       },
-      { subscriberId: "counter", space: replica },
+      { subscriberId: "counter", space },
     );
     await act(() => bus.start());
     const id = await act(() => bus.publish("tick", "clock", 7));
     expect(await row(id)).toMatchObject({ status: "failed", error: "counter: no" });
     expect(await stored(all, COUNTER)).toBeUndefined();
     expect(await store.count()).toMatchObject({ done: 0, failed: 1 });
-    expect(replica.pendingCommits).toBe(0);
+    expect(space.replica("home").pendingCommits).toBe(0);
   });
 
   /** Handles `take` as long as there is something left. */
   async function shop(all: Setup, left: number) {
-    const replica = await all.replica();
-    const stocked = replica.transaction();
-    stocked.write(COUNTER, [], left);
-    await all.act(() => stocked.commit().outcome);
+    const space = await all.openSpace();
+    await all.act(() => space.transact(() => counterOf(space).set(left)));
     const take: TransactionalHandler = (_event, tx) => {
-      const now = tx.read(COUNTER) as number;
+      const now = tx.get(counterOf(space));
       if (now === 0) throw new Error("sold out");
-      tx.write(COUNTER, [], now - 1);
+      tx.set(counterOf(space), now - 1);
     };
-    return { replica, take };
+    return { space, take };
   }
 
   test("[J57] a redelivery whose handler throws because its work is done is done", async () => {
     const all = setup();
     const { bus, act, row } = all;
-    const { replica, take } = await shop(all, 1);
+    const { space, take } = await shop(all, 1);
     const id = await act(() => bus.publish("take", "shop", null));
-    const earlier = replica.transaction();
+    const earlier = space.replica("home").transaction();
     earlier.write(receiptOf((await row(id)).message!.metadata.id, "taker"), [], {});
     earlier.write(COUNTER, [], 0);
     await act(() => earlier.commit().outcome);
-    bus.subscribe("take", take, { subscriberId: "taker", space: replica });
+    bus.subscribe("take", take, { subscriberId: "taker", space });
     await act(() => bus.start());
     expect(await row(id)).toMatchObject({ status: "done" });
     const next = await act(() => bus.publish("take", "shop", null));
@@ -170,13 +166,13 @@ describe("transactional handlers", () => {
   test("[J57] a redelivery whose handler takes too long after its work is done is done", async () => {
     const all = setup();
     const { bus, act, row, host } = all;
-    const replica = await all.replica();
+    const space = await all.openSpace();
     const id = await act(() => bus.publish("take", "shop", null));
-    const earlier = replica.transaction();
+    const earlier = space.replica("home").transaction();
     earlier.write(receiptOf((await row(id)).message!.metadata.id, "taker"), [], {});
     await act(() => earlier.commit().outcome);
     const never = deferred();
-    bus.subscribe("take", () => never.promise, { subscriberId: "taker", space: replica, timeout: 50 });
+    bus.subscribe("take", () => never.promise, { subscriberId: "taker", space, timeout: 50 });
     await act(() => bus.start());
     await host.advance(1_000);
     expect(await row(id)).toMatchObject({ status: "done" });
@@ -188,14 +184,14 @@ describe("transactional handlers", () => {
   test("[J58] a handler that throws upon what is not committed after all is run again", async () => {
     const all = setup();
     const { bus, act, row, host } = all;
-    const { replica, take } = await shop(all, 1);
+    const { space, take } = await shop(all, 1);
     // Somebody else fills up, and this process does not know: what the first handling reads has moved.
     const other = await all.replica();
     await host.run(() => other.load([COUNTER]));
     const filled = other.transaction();
     filled.write(COUNTER, [], 100);
     await host.run(() => filled.commit().outcome);
-    bus.subscribe("take", take, { subscriberId: "taker", space: replica });
+    bus.subscribe("take", take, { subscriberId: "taker", space });
     await act(() => bus.start());
     const ids = await act(() => bus.publishMany([1, 2].map((payload) => ({ topic: "take", source: "shop", payload }))));
     await host.advance(10_000);
@@ -206,24 +202,24 @@ describe("transactional handlers", () => {
   test("[J58] [S101] a handler that throws on an event older than all receipts has failed with what it threw", async () => {
     const all = setup();
     const { bus, act, row, host, store } = all;
-    const { replica, take } = await shop(all, 0);
+    const { space, take } = await shop(all, 0);
     const id = await act(() => bus.publish("take", "shop", null));
     await host.advance(86_400_000);
     await act(() => store.forgetReceipts({ madeBeforeMs: host.now(), limit: 100 }));
-    bus.subscribe("take", take, { subscriberId: "taker", space: replica });
+    bus.subscribe("take", take, { subscriberId: "taker", space });
     await act(() => bus.start());
     expect(await row(id)).toMatchObject({ status: "failed", error: "taker: sold out" });
   });
 
   test("[J57] a redelivery that finds the receipt is done, and its handler's work is not repeated", async () => {
     const all = setup();
-    const { bus, act, host, store, row } = all;
-    const replica = await all.replica();
+    const { bus, act, store, row } = all;
+    const space = await all.openSpace();
     // Handled by a process that died before the others of the event were: its share is known by the receipt alone.
     const id = await act(() => bus.publish("tick", "clock", 7));
     const { message } = await row(id);
     const receipt = receiptOf(message!.metadata.id, "counter");
-    const other = await host.run(() => Replica.open({ store, host, space: "home" }));
+    const other = await all.replica();
     const earlier = other.transaction();
     earlier.write(receipt, [], {});
     earlier.write(COUNTER, [], { n: 1 });
@@ -231,16 +227,16 @@ describe("transactional handlers", () => {
     bus.subscribe(
       "tick",
       (_event, tx) => {
-        const { n } = (tx.read(COUNTER) ?? { n: 0 }) as { n: number };
-        tx.write(COUNTER, [], { n: n + 1 });
+        const { n } = tx.get(space.cell("counter", { n: 0 }));
+        tx.set(space.cell("counter"), { n: n + 1 });
         tx.emit("counted", n);
       },
-      { subscriberId: "counter", space: replica },
+      { subscriberId: "counter", space },
     );
     await act(() => bus.start());
     expect((await row(id)).status).toBe("done");
     expect(await stored(all, COUNTER)).toEqual({ n: 1 });
-    expect(replica.peek(COUNTER)).toEqual({ n: 1 });
+    expect(space.cell("counter").get()).toEqual({ n: 1 });
     expect((await store.count()).done).toBe(1);
   });
 
@@ -252,7 +248,7 @@ describe("transactional handlers", () => {
   test("[J58] a handler whose reads moved is run again until its commit stands", async () => {
     const all = setup();
     const { bus, act, host, another, store } = all;
-    const replicas = [await all.replica(), await host.run(() => Replica.open({ store, host, space: "home" }))];
+    const spaces = [await all.openSpace(), await all.openSpace()];
     const buses = [bus, another()];
     let runs = 0;
     for (const [i, one] of buses.entries()) {
@@ -260,11 +256,11 @@ describe("transactional handlers", () => {
         "tick",
         async (_event, tx) => {
           runs++;
-          const n = (tx.read(COUNTER) ?? 0) as number;
+          const n = tx.get(counterOf(spaces[i]!));
           await host.yield();
-          tx.write(COUNTER, [], n + 1);
+          tx.set(counterOf(spaces[i]!), n + 1);
         },
-        { subscriberId: "counter", space: replicas[i]! },
+        { subscriberId: "counter", space: spaces[i]! },
       );
       await act(() => one.start());
     }
@@ -285,14 +281,14 @@ describe("transactional handlers", () => {
     const tx = writer.transaction();
     tx.write(COUNTER, [], { n: 41 });
     await act(() => tx.commit().outcome);
-    const replica = await host.run(() => Replica.open({ store, host, space: "home" }));
+    const space = await host.run(() => Space.open({ store, host, name: "home" }));
     bus.subscribe(
       "tick",
       (_event, tx) => {
-        // On a document that is not there this throws; while it is loading that says nothing.
-        tx.write(COUNTER, ["n"], (tx.read(COUNTER, ["n"]) as number) + 1);
+        // Without the document this throws; while it is being loaded the throw does not count.
+        tx.update(space.cell<{ n: number }>("counter").key("n"), (n) => (n as number) + 1);
       },
-      { subscriberId: "counter", space: replica },
+      { subscriberId: "counter", space },
     );
     await act(() => bus.start());
     await act(() => bus.publish("tick", "clock", 1));
@@ -307,9 +303,9 @@ describe("transactional handlers", () => {
     const stale = { kind: "rejected", class: "stale", reason: "read-moved", message: "it moved" } as const;
     const store = withFaults(inner, { commit: async () => stale });
     const bus = another({ store });
-    const replica = await host.run(() => Replica.open({ store, host, space: "home" }));
+    const space = await host.run(() => Space.open({ store, host, name: "home" }));
     let runs = 0;
-    bus.subscribe("tick", () => void runs++, { subscriberId: "s", space: replica });
+    bus.subscribe("tick", () => void runs++, { subscriberId: "s", space });
     await act(() => bus.start());
     const id = await act(() => bus.publish("tick", "clock", 1));
     expect((await row(id)).status).toBe("processing");
@@ -322,17 +318,17 @@ describe("transactional handlers", () => {
   test("[J58] what stood on a commit that fell is run again, whatever felled that one", async () => {
     const all = setup();
     const { bus, act, host, store, row } = all;
-    const replica = await all.replica();
+    const space = await all.openSpace();
     await act(() => bus.publish("tick", "clock", 1));
     await act(() => bus.publish("tick", "clock", 2));
     const { message } = await row(1);
-    const other = await host.run(() => Replica.open({ store, host, space: "home" }));
+    const other = await all.replica();
     const earlier = other.transaction();
     earlier.write(receiptOf(message!.metadata.id, "counter"), [], {});
     await act(() => earlier.commit().outcome);
-    bus.subscribe("tick", (_event, tx) => tx.write(COUNTER, [], ((tx.read(COUNTER) ?? 0) as number) + 1), {
+    bus.subscribe("tick", () => count(space), {
       subscriberId: "counter",
-      space: replica,
+      space,
     });
     await act(() => bus.start());
     await host.advance(1_000);
@@ -354,10 +350,10 @@ describe("transactional handlers", () => {
         },
       });
       const bus = another({ store });
-      const replica = await host.run(() => Replica.open({ store, host, space: "home" }));
-      bus.subscribe("tick", (_event, tx) => tx.write(COUNTER, [], ((tx.read(COUNTER) ?? 0) as number) + 1), {
+      const space = await host.run(() => Space.open({ store, host, name: "home" }));
+      bus.subscribe("tick", () => count(space), {
         subscriberId: "counter",
-        space: replica,
+        space,
       });
       await act(() => bus.start());
       await act(() => bus.publish("tick", "clock", 1));
@@ -370,7 +366,7 @@ describe("transactional handlers", () => {
   test("[J59] several transactional handlers of one event each have their share; a retry runs the missing one only", async () => {
     const all = setup();
     const { bus, act, host, row } = all;
-    const replica = await all.replica();
+    const space = await all.openSpace();
     const calls: string[] = [];
     const part = (name: string) => ({ scope: SHARED_SCOPE, id: name });
     for (const name of ["a", "b", "c"]) {
@@ -378,10 +374,10 @@ describe("transactional handlers", () => {
         "tick",
         (_event, tx) => {
           calls.push(name);
-          tx.write(part(name), [], ((tx.read(part(name)) ?? 0) as number) + 1);
+          tx.update(space.cell<number>(name), (n = 0) => n + 1);
           if (name === "b" && tx.attempt === 1) throw new Error("not yet");
         },
-        { subscriberId: name, space: replica, retry: { attempts: 2 } },
+        { subscriberId: name, space, retry: { attempts: 2 } },
       );
     }
     await act(() => bus.start());
@@ -400,11 +396,11 @@ describe("transactional handlers", () => {
   test("[J59] what a transaction emits is delivered if and only if it commits", async () => {
     const all = setup();
     const { bus, act } = all;
-    const replica = await all.replica();
+    const space = await all.openSpace();
     const seen: unknown[] = [];
     bus.subscribe("order", (event, tx) => void tx.emit("shipped", event.payload), {
       subscriberId: "s",
-      space: replica,
+      space,
     });
     bus.subscribe("shipped", (event) => void seen.push(event.payload), { subscriberId: "t" });
     await act(() => bus.start());
@@ -415,7 +411,7 @@ describe("transactional handlers", () => {
   test("[J63] a transactional handler that timed out can no longer write", async () => {
     const all = setup();
     const { bus, act, host, row } = all;
-    const replica = await all.replica();
+    const space = await all.openSpace();
     const gate = deferred();
     let late: unknown;
     bus.subscribe(
@@ -423,33 +419,33 @@ describe("transactional handlers", () => {
       async (_event, tx) => {
         await gate.promise;
         try {
-          tx.write(COUNTER, [], 1);
+          tx.set(counterOf(space), 1);
         } catch (error) {
           late = error;
         }
       },
-      { subscriberId: "s", space: replica, timeoutMs: 50 },
+      { subscriberId: "s", space, timeoutMs: 50 },
     );
     await act(() => bus.start());
     const id = await act(() => bus.publish("tick", "clock", 1));
     await host.advance(50);
     expect((await row(id)).status).toBe("failed");
     await act(async () => gate.resolve());
-    expect(String(late)).toContain("aborted");
+    expect(late).toMatchObject({ code: "WORK_OVER" });
     expect(await stored(all, COUNTER)).toBeUndefined();
   });
 
   test("[J56] a receipt must be JSON: a handler that returns something else fails and writes nothing", async () => {
     const all = setup();
     const { bus, act, row } = all;
-    const replica = await all.replica();
+    const space = await all.openSpace();
     bus.subscribe(
       "tick",
       (_event, tx) => {
-        tx.write(COUNTER, [], 1);
+        tx.set(counterOf(space), 1);
         return new Map();
       },
-      { subscriberId: "s", space: replica },
+      { subscriberId: "s", space },
     );
     await act(() => bus.start());
     const id = await act(() => bus.publish("tick", "clock", 1));

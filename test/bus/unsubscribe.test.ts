@@ -2,7 +2,6 @@
 import { describe, expect, test } from "#test";
 import type { EventBus } from "../../src/bus/event-bus.ts";
 import { SETTLE_PAUSE_MS } from "../../src/limits.ts";
-import { SHARED_SCOPE } from "../../src/store/document.ts";
 import { deferred, recorder, setup } from "./bus-setup.ts";
 
 const RETRY = { attempts: 3, backoff: { startMs: 1_000 } };
@@ -111,17 +110,14 @@ describe("unsubscribing", () => {
   }
 
   test("[J43] so does one that others have in hand meanwhile, and none of them gets it twice", async () => {
-    const { bus, act, row, replica } = setup();
+    const { bus, act, row, openSpace } = setup();
     const first = deferred();
     const seen: string[] = [];
     const note = (name: string) => (event: { id: number }) => void seen.push(`${name}${event.id}`);
     bus.subscribe("tick", fails, { subscriberId: "failing" });
     bus.subscribe("tick", (event) => first.promise.then(() => note("slow")(event)), { subscriberId: "slow" });
-    const written = { scope: SHARED_SCOPE, id: "written" };
-    bus.subscribe("tick", (event, tx) => tx.write(written, [], event.id), {
-      subscriberId: "books",
-      space: await replica(),
-    });
+    const space = await openSpace();
+    bus.subscribe("tick", (event, tx) => tx.set(space.cell("written"), event.id), { subscriberId: "books", space });
     bus.subscribe("tick", note("old"), { subscriberId: "s" });
     await act(() => bus.start());
     await act(() => bus.publish("tick", "clock", 1));

@@ -53,6 +53,20 @@ describe("confirmed observers", () => {
     expect(seen.take()).toEqual([2, 3]);
   });
 
+  test("[R58] are not called after their end with a value that waited for the store", async () => {
+    const { a, answer, quiet } = await confirmedSpace();
+    const seen = new Calls();
+    const stop = a.sink(seen.note);
+    await quiet();
+    seen.take();
+    a.set(2);
+    await quiet();
+    stop();
+    await answer();
+    await quiet();
+    expect(seen.take()).toEqual([]);
+  });
+
   test("[R58] see no state that is rolled back, and not the old one again", async () => {
     const { space, a, answer, refuseNext, quiet } = await confirmedSpace();
     const double = space.computed("double", () => (a.get() ?? 0) * 2);

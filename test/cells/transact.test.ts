@@ -214,7 +214,7 @@ describe("transact", () => {
         space.computed("derived", () => 1),
         2,
       ),
-    ).toThrow("is computed");
+    ).toThrow("is a computed value");
     first.set(votes(space).key("ada"), 1);
     second.set(votes(other.space).key("bob"), 1);
     expect(await first.commit()).toMatchObject({ kind: "committed" });

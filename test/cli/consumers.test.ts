@@ -5,7 +5,7 @@ import { openSqliteStore } from "../../src/store/sqlite/index.ts";
 import { setup } from "./cli-setup.ts";
 
 test.for(["a running kernel", "a stopped kernel's file"] as const)(
-  "[K95] [K96] a missing consumer is shown with its events and removed, by %s",
+  "[K91] [K95] [K96] a missing consumer is shown with its events, removed and audited, by %s",
   async (where) => {
     const { cwd, millrace, json, start, untilStatus } = setup();
     const first = await start();
@@ -40,6 +40,10 @@ test.for(["a running kernel", "a stopped kernel's file"] as const)(
     expect((await millrace("consumers", "remove", "ghost")).stdout).toBe(
       "ghost on Order.Placed removed; 1 event waited for it\n",
     );
+    const audited = (await json("ls", "events", "--topic", "Sys.Audited")) as { message: { data: { by: string } } }[];
+    expect(audited.map(({ message }) => message.data)).toMatchObject([
+      { action: "remove-consumer", consumer: "ghost", topics: ["Order.Placed"], by: expect.stringMatching(/^.+@.+$/) },
+    ]);
     if (where !== "a running kernel") await start();
     await untilStatus("Order.Placed", "done");
     const [done] = (await json("ls", "events", "--topic", "Order.Placed")) as { reason: string }[];

@@ -22,8 +22,9 @@ export default ({ space, bus }: KernelParts) => {
     { subscriberId: "printer" },
   );
   // A transaction of the bus, by a pattern.
-  bus.subscribe("Order.*", ({ payload }, tx) => tx.write({ scope: "space", id: "last-order" }, [], payload), {
-    ...{ subscriberId: "ledger", space: space.replica(space.name) },
+  bus.subscribe("Order.*", ({ payload }, tx) => tx.set(space.cell("last-order"), payload), {
+    subscriberId: "ledger",
+    space,
   });
   const held: (() => void)[] = [];
   return {

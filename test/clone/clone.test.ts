@@ -80,7 +80,7 @@ describe.skipIf(!isClone)(`a clone${isClone ? "" : " (this is none, so it cannot
     },
   );
 
-  test(`[K49] [K25] [K26] [J2] [J3] killed up to ${roundsMax(PART)} times under load (seed ${SEED}), it loses nothing that it acknowledged and does nothing twice`, {
+  test(`[K49] [K25] [K26] [J2] [J3] killed up to ${roundsMax(PART)} times under load (seed ${SEED}), a clone loses no acknowledged write and repeats no effect`, {
     timeout: timeoutMs(PART),
   }, async () => {
     const folder = await clone({ install: false });

@@ -7,7 +7,7 @@ import { expect, onTestFinished, test } from "vitest";
 /** Ten megabytes: more than any pipe or socket pair holds. */
 const LINES = 10_000;
 
-test("[K114] a program whose pipe is full waits for its reader and loses no line", async () => {
+test("[K114] a program with a full pipe waits for its reader and loses no line", async () => {
   const program = join(import.meta.dirname, "telling-program.ts");
   const child = spawn(process.execPath, [program, String(LINES)], { stdio: ["ignore", "pipe", "pipe"] });
   onTestFinished(() => void child.kill("SIGKILL"));

@@ -35,11 +35,11 @@ describe("examples", () => {
     expect(programs.map(({ place }) => place)).toContainEqual(expect.stringMatching(/^README\.md:/));
   });
 
-  test("[K7] they compile against the built package", async () => {
+  test("[K7] all examples compile against the built package", async () => {
     expect(await project.check()).toEqual({ code: 0, stdout: "", stderr: "" });
   });
 
-  test.for(programs)("[K7] $place runs and prints what it says", async ({ place, file, code }) => {
+  test.for(programs)("[K7] $place runs and prints its last comment", async ({ place, file, code }) => {
     const ended = await project.run(file);
     expect(ended).toMatchObject({ code: 0, stderr: "" });
     const said = saidOutput(code);

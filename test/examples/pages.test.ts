@@ -53,7 +53,7 @@ describe("pages", () => {
     await session.kernelEnded();
   });
 
-  test("[K7] what a page says is compared, but for what differs from run to run", async () => {
+  test("[K7] outputs on a page are compared, except parts that differ between runs", async () => {
     const folder = join(project.folder, "compared");
     mkdirSync(folder);
     await using session = new ShellSession(folder, "none");

@@ -56,7 +56,7 @@ describe("emit", () => {
     );
   });
 
-  test("[X21] what the manifest does not declare is refused, with what to do", async () => {
+  test("[X21] a topic that the manifest does not declare is refused with a remedy", async () => {
     const world = new SimulatedWorld();
     const sender = inCode({ id: "sender", ...publishes("a.b") });
     const { kernel } = await world.open(sender);
@@ -71,7 +71,7 @@ describe("emit", () => {
     expect(await rows(kernel)).toHaveLength(1);
   });
 
-  test("[X21] one that nobody waits for and fails is logged, and ends nothing", async () => {
+  test("[X21] an emit without await that fails is logged, and the process goes on", async () => {
     const world = new SimulatedWorld();
     const sender = inCode({ id: "sender" });
     const { kernel } = await world.open(sender);
@@ -107,7 +107,7 @@ describe("emit", () => {
     expect(heard).toEqual([1, 2]);
   });
 
-  test("[X24] what a handler emits is caused by its event and of its conversation", async () => {
+  test("[X24] an event that a handler emits is caused by its event and has its correlation", async () => {
     const world = new SimulatedWorld();
     const sender = inCode({ id: "sender", ...publishes("a.b") });
     const undeclared: unknown[] = [];
@@ -130,7 +130,7 @@ describe("emit", () => {
     expect(undeclared).toEqual([expect.objectContaining({ code: "EXTENSION_TOPIC_UNDECLARED" })]);
   });
 
-  test("[X24] so does what it asks for and emits from wherever it has called, and nothing else", async () => {
+  test("[X24] requests and events of code that a handler calls are caused by its event, and no others", async () => {
     const world = new SimulatedWorld();
     const agent = inCode(
       { id: "agent", events: { publishes: [{ topic: "a.c" }], subscribes: [{ topic: "a.b" }] } },
@@ -170,7 +170,7 @@ describe("emit", () => {
   });
 });
 
-test("[X24] what others do after an extension has called is not caused by what it handled", async () => {
+test("[X24] work of other code after a call of an extension is not caused by the event it handled", async () => {
   const woken = Promise.withResolvers<void>();
   const one = inCode(
     { id: "one", events: { subscribes: [{ topic: "a.b" }] } },
@@ -349,7 +349,7 @@ describe("the rest of the context", () => {
     await expect(one.context.query("No.Such", null)).rejects.toMatchObject({ name: "Failure", code: 404 });
   });
 
-  test("[X35] capabilities of extensions are the kernel's, and what clashes is an error of its extension", async () => {
+  test("[X35] capabilities of extensions are the kernel's, and a conflict is an error of its extension", async () => {
     const say = (type: string) => ({
       getCapabilities: () => ({
         own: capability({ description: "says", queries: { [type]: { handle: (): string => "said" } } }),
@@ -412,7 +412,7 @@ describe("the rest of the context", () => {
     ]);
   });
 
-  test("[X30] [H20] a log that throws, or is rejected, disturbs nobody who speaks", async () => {
+  test("[X30] [H20] a log that throws or rejects does not disturb its callers", async () => {
     const host = systemHost();
     const reported: string[] = [];
     host.report = (error) => void reported.push((error as Error).message);

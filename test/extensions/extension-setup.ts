@@ -5,6 +5,7 @@
 import { mkdirSync, writeFileSync } from "node:fs";
 import { basename, dirname, join } from "node:path";
 import { onTestFinished } from "vitest";
+import type { DefinedExtension } from "../../src/extensions/define-extension.ts";
 import type { ExtensionInCode } from "../../src/extensions/discovery.ts";
 import type { Extension } from "../../src/extensions/extension.ts";
 import type { ExtensionContext } from "../../src/extensions/extension-context.ts";
@@ -105,7 +106,7 @@ export class SimulatedWorld {
     this.#options = options;
   }
 
-  async open(...extensions: ExtensionInCode[]): Promise<Opened> {
+  async open(...extensions: (ExtensionInCode | DefinedExtension)[]): Promise<Opened> {
     const { host, disk, log } = this;
     const store = memoryStore({ host, disk });
     const options = {

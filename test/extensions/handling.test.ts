@@ -33,8 +33,8 @@ async function handling(handle: Handle, options: object = {}, more: Parameters<S
   return { world, kernel, rang, publish, row };
 }
 
-describe("a handler whose time is over", () => {
-  test("[X52] emits, sends and tells nothing, by its own context or the extension's", async () => {
+describe("a handler that timed out", () => {
+  test("[X52] can neither emit, send nor tell, by its own context or the extension's", async () => {
     const refused: unknown[] = [];
     const { world, kernel, publish, row, rang } = await handling(
       async (context, event) => {

@@ -22,7 +22,7 @@ const ILL: readonly (readonly [string, () => unknown, string])[] = [
 
 describe("failures", () => {
   test.for(["initialize", "start"] as const)(
-    "[X14] what fails in %s takes its dependents with it and nobody else",
+    "[X14] a failure in %s puts the extension and its dependents into ERROR, and no other",
     async (step) => {
       const folder = new ExtensionFolder();
       folder.addLiving("base");
@@ -50,7 +50,7 @@ describe("failures", () => {
     },
   );
 
-  test("[X15] a failed extension keeps nothing: subscriptions, hooks, channel, agent, tools, schedules, capabilities", async () => {
+  test("[X15] a failed extension loses its subscriptions, hooks, channel, agent, tools, schedules and capabilities", async () => {
     const world = new SimulatedWorld();
     const heard: Json[] = [];
     let healthy = true;
@@ -124,7 +124,7 @@ describe("failures", () => {
     },
   );
 
-  test("[X16] [X15] what comes too late is not wired", async () => {
+  test("[X16] [X15] a step that ends too late is not wired", async () => {
     const world = new SimulatedWorld();
     const heard: Json[] = [];
     let thrown: unknown;
@@ -149,7 +149,7 @@ describe("failures", () => {
   });
 });
 
-test("[X16] [X13] a start that ends too late makes nothing ACTIVE", async () => {
+test("[X16] [X13] a start that ends too late makes no extension ACTIVE", async () => {
   const world = new SimulatedWorld();
   const late = inCode(
     { id: "late", schedules: [{ name: "tick", cron: "* * * * *" }] },
@@ -184,7 +184,7 @@ describe("health and services", () => {
     expect(ended).toEqual(["child", "sick", "well"]);
   });
 
-  test("[X19] a service runs until it is told, and what it throws is a failure", async () => {
+  test("[X19] a service runs until its signal fires, and a throw is a failure", async () => {
     const world = new SimulatedWorld();
     const told: string[] = [];
     const waits = (signal: AbortSignal) =>
@@ -256,7 +256,7 @@ describe("the end", () => {
     expect(told).toEqual(["start", "stop"]);
   });
 
-  test("[X18] in the opposite order, each on its own, whatever fails or hangs", async () => {
+  test("[X18] extensions stop in the opposite order, each on its own, also if some fail or hang", async () => {
     const world = new SimulatedWorld();
     const told: string[] = [];
     const living = (id: string, stop: () => unknown, depends_on: string[] = []) =>
@@ -284,7 +284,7 @@ describe("the end", () => {
     ]);
   });
 
-  test("[X18] what is emitted while stopping is kept, and handled by the next kernel", async () => {
+  test("[X18] an event emitted while stopping is kept, and handled by the next kernel", async () => {
     const world = new SimulatedWorld();
     const heard: Json[] = [];
     const make = (say: string) => {
@@ -382,7 +382,7 @@ describe("the end", () => {
     expect(next.kernel.health().recovered).toBe(0);
   });
 
-  test("[K21] idle waits for what extensions do", async () => {
+  test("[K21] idle waits for the work of extensions", async () => {
     const world = new SimulatedWorld();
     const sink = channel("sink");
     const slow = inCode(

@@ -27,7 +27,7 @@ describe("discovery", () => {
     expect(log).toEqual([]);
   });
 
-  test("[X7] [X2] what is wrong with one is told in its status, and the others load", async () => {
+  test("[X7] [X2] a problem of one extension is told in its status, and the others load", async () => {
     const folder = new ExtensionFolder();
     folder.addLiving("good");
     folder.add(
@@ -47,7 +47,7 @@ describe("discovery", () => {
     expect(log.map(({ level, source }) => `${level} ${source}`)).toEqual(Array(3).fill("error extensions"));
   });
 
-  test("[X7] a folder that is not there is refused, and nothing is left open", async () => {
+  test("[X7] a missing folder is refused, and no part stays open", async () => {
     const missing = join(scratchFolder(), "nowhere");
     await expect(open({ extensions: missing })).rejects.toMatchObject({ code: "EXTENSIONS_FOLDER" });
   });
@@ -97,7 +97,7 @@ describe("entrypoints", () => {
     expect(folder.told).toEqual(["arrow", "class", "deep", "function", "named"]);
   });
 
-  test("[X9] nothing outside the folder is loaded, by no kind of link", async () => {
+  test("[X9] no file outside the folder is loaded, by any kind of link", async () => {
     const folder = new ExtensionFolder();
     const outside = scratchFolder();
     const marker = join(outside, "was-here");
@@ -129,7 +129,7 @@ describe("entrypoints", () => {
     expect(existsSync(marker)).toBe(false);
   });
 
-  test("[X9] [X14] a module that throws, does not parse, or exports nothing of use is an error of its own", async () => {
+  test("[X9] [X14] a module that throws, does not parse, or has no usable export is an error of its extension", async () => {
     const folder = new ExtensionFolder();
     folder.add("good", manifest("good"), MAIN);
     folder.add("no-export", manifest("no-export"), { "main.js": "export const other = 1;\n" });
@@ -197,7 +197,7 @@ describe("order", () => {
     expect(folder.told.filter((line) => line.endsWith("initialize"))).toEqual(["good initialize"]);
   });
 
-  test("[X10] [X11] whatever depends on whatever, what is ordered comes after all it needs, and the rest says why", () => {
+  test("[X10] [X11] random dependencies: each loaded extension comes after its dependencies, the others have a reason", () => {
     const ids = ["a", "b", "c", "d", "e", "f"];
     const graph = fc.array(fc.subarray([...ids, "ghost"], { maxLength: 2 }), { minLength: 6, maxLength: 6 });
     fc.assert(

@@ -18,7 +18,7 @@ function manifest(text: string) {
 const BASE = "id: inbox\nentrypoint: main.ts\n";
 
 describe("a manifest", () => {
-  test("[X1] everything that it may say is read", () => {
+  test("[X1] all fields of a manifest are read", () => {
     const text = `
 id: inbox
 name: The inbox
@@ -69,7 +69,7 @@ schedules:
     });
   });
 
-  test("[X1] what is left out has its default", () => {
+  test("[X1] absent fields have their defaults", () => {
     expect(manifest(BASE)).toEqual({
       ...{ id: "inbox", name: "inbox", version: "1.0.0", description: "", enabled: true, config: {} },
       ...{ entrypoint: { file: "main.ts", exportName: "default" }, dependsOn: [] },
@@ -77,7 +77,7 @@ schedules:
     });
   });
 
-  test("[X1] [X2] what is missing or unknown is told with its place", () => {
+  test("[X1] [X2] a missing or unknown field is told with its place", () => {
     expect(problems("name: x\n")).toEqual(["1:1: id is missing", "1:1: entrypoint is missing"]);
     expect(problems(`${BASE}colour: red\n`)).toEqual([
       "3:1: colour: is not known here; known are id, name, version, description, entrypoint, depends_on, config, enabled, events, schedules",
@@ -126,7 +126,7 @@ schedules:
     expect(problems(`${BASE}config: { when: !!js/function "x" }\n`)).toEqual([expect.stringMatching(/^3:\d+: .*tag/)]);
   });
 
-  test("[X2] config is JSON and nothing else, and unfolds no further than it should", () => {
+  test("[X2] config is only JSON, and its aliases unfold within a bound", () => {
     expect(problems(`${BASE}config: { ratio: .nan }\n`)).toEqual([expect.stringMatching(/^3:9: config: .*NaN/)]);
     const bomb = ["a: &a [x, x, x, x, x, x, x, x, x, x]"];
     for (const [name, of] of ["ba", "cb", "dc", "ed", "fe"])
@@ -140,7 +140,7 @@ schedules:
     expect(Object.keys(config)).toContain("__proto__");
   });
 
-  test("[X3] ids are names of folders and subscribers, and nothing is there twice", () => {
+  test("[X3] ids are names of folders and subscribers, and no entry is there twice", () => {
     for (const id of ["Inbox", "1box", "in box", "../inbox", "in.box", "ä", "a".repeat(65), "''", "3"])
       expect(problems(`id: ${id}\nentrypoint: main.ts\n`)).toHaveLength(1);
     for (const id of ["a", "in-box_2", "a".repeat(64)])

@@ -76,7 +76,7 @@ async function healthOf(client: Client): Promise<KernelHealth> {
 }
 
 describe("a kernel that is started", () => {
-  test("[X14] [K14] [K28] [K59] says which extensions failed and what they have to say, from the level that was set", async () => {
+  test("[X14] [K14] [K28] [K59] prints the failed extensions and log entries from the configured level", async () => {
     const extensions = new ExtensionFolder();
     const says = 'context.logger.info("hello\\n\\u001b[2Jthere"); context.logger.debug("hidden");';
     extensions.write("noisy/manifest.yaml", "id: noisy\nentrypoint: main.js\n");

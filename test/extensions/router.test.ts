@@ -55,7 +55,7 @@ describe("a user's message", () => {
     await expect(chat.context.onUserMessage("ada", 7 as never)).rejects.toMatchObject({ code: "EXTENSION_MISUSE" });
   });
 
-  test("[X28] hooks run in order, see what nobody can change, and stop nobody when they throw or hang", async () => {
+  test("[X28] hooks run in order, see frozen values, and do not stop the message when they throw or hang", async () => {
     const world = new SimulatedWorld();
     const told: string[] = [];
     const chat = inCode({ id: "chat" }, { sendToUser: () => undefined });
@@ -153,7 +153,7 @@ describe("the agent", () => {
     );
   });
 
-  test("[X31] what an agent sets off is not taken for the agent: many events are answered one after the other", async () => {
+  test("[X31] events that an agent causes are not taken for the agent: they are answered one after the other", async () => {
     // In real time: a simulated host starts everything from outside, and what follows a call there would not be seen.
     const host = systemHost();
     const events = {
@@ -189,7 +189,7 @@ describe("the agent", () => {
     expect(answers.toSorted()).toEqual(tasks.flatMap((task) => [task, `${task} again`]).sort());
   });
 
-  test("[X32] an agent that throws, is late, says error or nonsense rejects; a user who waits gets a text", async () => {
+  test("[X32] an agent that throws, is late or answers nonsense rejects; a waiting user gets a text", async () => {
     const world = new SimulatedWorld();
     const replies: Record<string, unknown> = {
       refused: { status: "refused", content: "I would rather not" },
@@ -240,7 +240,7 @@ describe("the agent", () => {
     expect(answer).toBe("(No agent is there to answer)");
   });
 
-  test("[X31] those who wait are bounded", async () => {
+  test("[X31] the number of waiting calls is bounded", async () => {
     for (const [limits, max] of [
       [{}, AGENT_WAITING_MAX],
       [{ agentWaitingMax: 2 }, 2],
@@ -308,7 +308,7 @@ describe("telling the user", () => {
     expect(lonely.log).toMatchObject([{ level: "warn", message: expect.stringContaining("there is no channel") }]);
   });
 
-  test("[X29] a channel that knows users by name tells the one who wrote last", async () => {
+  test("[X29] a channel that knows users by name tells the last user that wrote", async () => {
     const world = new SimulatedWorld();
     const said: string[] = [];
     const chat = inCode(

@@ -116,14 +116,14 @@ describe("a slot that has come", () => {
     return { world, a, b, mine, other, nextSlotMs };
   }
 
-  test("[X47] is claimed by one of those who try at once, and its attempt counted once", async () => {
+  test("[X47] of processes that try at once one claims it, and its attempt counts once", async () => {
     const { a, mine, other } = await waiting();
     const won = await Promise.all([mine.claim(), other.claim()]);
     expect(won.filter(Boolean)).toHaveLength(1);
     expect(await rows(a)).toMatchObject([{ attempt: 1, hold: { by: won[0] ? "a" : "b" } }]);
   });
 
-  test("[X47] [X60] is not taken from one who says that he lives, however far the other's clock is ahead", async () => {
+  test("[X47] [X60] is not taken from a holder that renews it, however far the other's clock is ahead", async () => {
     const { world, b, mine, other } = await waiting();
     await mine.claim();
     expect(await other.claim()).toBe(false);
@@ -151,7 +151,7 @@ describe("a slot that has come", () => {
     expect(await rows(a)).toMatchObject([{ slotMs: nextSlotMs + MINUTE, attempt: 0, hold: undefined }]);
   });
 
-  test("[X47] answers that are lost after the store has written change nothing", async () => {
+  test("[X47] answers that are lost after the store has written have no effect", async () => {
     const { world, a, nextSlotMs } = await waiting();
     const due = losingAnswers(a.store);
     const slot = await ScheduleSlot.of({ ...a.parts, due }, TICK);

@@ -82,7 +82,7 @@ describe("slots", () => {
     expect(berlin.format(nextMs)).toBe("09");
   });
 
-  test("[X40] a task that outlasts its period is not run twice at once; what it missed comes once", async () => {
+  test("[X40] a task that outlasts its period is not run twice at once; missed slots come once", async () => {
     const world = new SimulatedWorld();
     let running = 0;
     let most = 0;
@@ -98,7 +98,7 @@ describe("slots", () => {
     expect(minutes.map((minute) => minute - minutes[0]!)).toEqual([0, 3, 6]);
   });
 
-  test("[X41] a text is told to the user; null, nothing and anything else are not", async () => {
+  test("[X41] a text is told to the user; other results are not", async () => {
     const world = new SimulatedWorld();
     const results = [{ text: "drink water" }, null, undefined, { text: 7 }, "text", { text: "and stretch" }];
     const sink = channel("sink");
@@ -153,7 +153,7 @@ describe("slots", () => {
     ]);
   });
 
-  test("[X42] how long one may take is what the kernel was told for handlers", async () => {
+  test("[X42] the time limit of a task is that of the kernel's handlers", async () => {
     const world = new SimulatedWorld({ limits: { handlerTimeoutMs: 1_500 } });
     await world.open(everyMinute(world, () => new Promise<never>(() => undefined)));
     await world.host.advance(MINUTE + 1_499);
@@ -250,7 +250,7 @@ describe("restart", () => {
     expect(await dueRows(world)).toEqual(["schedule clock/tick"]);
   });
 
-  test("[X45] a changed schedule starts anew, a removed one leaves nothing, a failed one waits", async () => {
+  test("[X45] a changed schedule starts anew, a removed one leaves no row, a failed one waits", async () => {
     const world = new SimulatedWorld();
     await close(world, await world.open(everyMinute(world)));
     await world.host.advance(10 * MINUTE);

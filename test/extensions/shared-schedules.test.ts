@@ -84,7 +84,7 @@ class SharedStore {
 }
 
 describe("schedules on a store that several kernels share", () => {
-  test("[X47] each slot is run by one of them, whatever their clocks say", async () => {
+  test("[X47] each slot is run by one of them, also with different clocks", async () => {
     const shared = new SharedStore();
     const processes = [await shared.start(), await shared.start(), await shared.start()];
     processes[1]!.stepClock(700);
@@ -94,7 +94,7 @@ describe("schedules on a store that several kernels share", () => {
     expect(shared.begun.every(({ attempt }) => attempt === 1)).toBe(true);
   });
 
-  test("[X47] a task that outlasts its lease and its period is run once, and by nobody else meanwhile", async () => {
+  test("[X47] a task that outlasts its lease and its period is run once, and by no other process meanwhile", async () => {
     const shared = new SharedStore();
     shared.takesMs = 3.5 * MINUTE;
     await shared.start();
@@ -103,7 +103,7 @@ describe("schedules on a store that several kernels share", () => {
     expect(shared.minutes).toEqual([0, 4, 8]);
   });
 
-  test("[X44] [X60] what a killed process was running is run again by another when its lease is over", async () => {
+  test("[X44] [X60] a task of a killed process is run again by another when its lease is over", async () => {
     const shared = new SharedStore();
     await shared.start("0 * * * *");
     await shared.start("0 * * * *");
@@ -140,7 +140,7 @@ describe("schedules on a store that several kernels share", () => {
     ]);
   });
 
-  test("[X47] clocks that are minutes apart make nobody take a slot from one who runs it, nor run one twice", async () => {
+  test("[X47] with clocks minutes apart no process takes a slot that runs, and none runs twice", async () => {
     const shared = new SharedStore();
     shared.takesMs = 2.5 * LEASE_MS;
     const processes = [await shared.start(), await shared.start(), await shared.start()];
@@ -184,7 +184,7 @@ describe("schedules on a store that several kernels share", () => {
     expect(shared.begun.every(({ attempt }) => attempt === 1)).toBe(true);
   });
 
-  test("[X48] what nobody has run for 30 days is removed by the next kernel that does not know it", async () => {
+  test("[X48] a schedule that was not run for 30 days is removed by the next kernel that does not know it", async () => {
     const shared = new SharedStore();
     (await shared.start()).kill();
     const look = async () => {
@@ -199,7 +199,7 @@ describe("schedules on a store that several kernels share", () => {
     expect(await look()).toEqual([]);
   });
 
-  test("[X61] [X45] slots of an older version wake nobody any more: they are taken over or removed, and named", async () => {
+  test("[X61] [X45] slots of an older version fire no more: they are taken over or removed, and named", async () => {
     const shared = new SharedStore();
     const dueAtMs = shared.host.now() - MINUTE;
     const old = { extensionId: "clock", name: "tick", cron: "* * * * *", slotMs: dueAtMs, attempt: 0 };

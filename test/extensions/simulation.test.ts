@@ -19,7 +19,7 @@ async function run(seed: number): Promise<{ value: Sightings; traceHash: string 
 
 describe("extensions among faults", () => {
   test(
-    "[X22] [X43] [X44] [X46] nothing acknowledged is lost, also while an extension is in ERROR, nothing keyed is there twice, no slot goes back, and a seed repeats itself",
+    "[X22] [X43] [X44] [X46] no acknowledged event is lost, also while an extension is in ERROR, no keyed event is there twice, no slot goes back, and a seed repeats",
     async () => {
       const all: Sightings = {
         ...{ grains: 0, kills: 0, refused: 0, ticks: 0, tasks: 0, repeatedSlots: 0 },

@@ -106,7 +106,7 @@ describe.each(BACKENDS)("erasing while the kernel runs, on %s", (_, data) => {
     expect(JSON.stringify(await kernel.bus.query({ limit: 100 }))).not.toContain(PLANTED);
   });
 
-  test("[K125] an erasure whose own row is erased already is carried out again, and finds nothing", async () => {
+  test("[K125] an erasure with an erased row of its own is repeated without effect", async () => {
     const store = await data()();
     const as = { status: "pending" } as const;
     const message = asked("erase-1", "Kernel.Erase", { $erased: "digest" });

@@ -161,7 +161,7 @@ describe("Kernel.*", () => {
   });
 });
 
-test("[K81] Kernel.Heal restarts an actor that was given up, and leaves a running one", async () => {
+test("[K81] [K91] Kernel.Heal restarts an actor that was given up, with an audit row, and leaves a running one", async () => {
   const spawned: BareActor[] = [];
   const spawn = () => {
     const actor = new BareActor();
@@ -174,7 +174,7 @@ test("[K81] Kernel.Heal restarts an actor that was given up, and leaves a runnin
     await host.advance(1_000);
   }
   expect(kernel.health().actors).toMatchObject({ crasher: "unhealthy" });
-  const heal = (name: string) => kernel.command("Kernel.Heal", { capability: name });
+  const heal = (name: string) => kernel.command("Kernel.Heal", { capability: name, by: "anna" });
   const healed = heal("crasher");
   const again = healed.then(() => heal("crasher"));
   const unknown = heal("nobody").catch(({ code }: Failure) => code);
@@ -183,6 +183,11 @@ test("[K81] Kernel.Heal restarts an actor that was given up, and leaves a runnin
     { healed: true, state: "running" },
     { healed: false, state: "running" },
     404,
+  ]);
+  const rows = kernel.bus.query({ topic: "Sys.Audited", limit: 9 });
+  await host.advance(0);
+  expect((await rows).map(({ message }) => message?.data)).toEqual([
+    { action: "heal", by: "anna", capability: "crasher" },
   ]);
 });
 

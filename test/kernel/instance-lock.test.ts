@@ -17,3 +17,11 @@ test("[K69] kernel.pid is a new file: a link under that name is replaced, and it
   lock[Symbol.dispose]();
   expect(existsSync(join(folder, "kernel.pid"))).toBe(false);
 });
+
+test("[K69] a kernel whose directory was removed and made again by another one leaves the pid file of that one", () => {
+  const folder = mkdtempSync(join(tmpdir(), "millrace-lock-"));
+  const lock = InstanceLock.take(dataDirectory({ MILLRACE_DIR: folder }));
+  writeFileSync(join(folder, "kernel.pid"), `${process.pid + 1}\n`);
+  lock[Symbol.dispose]();
+  expect(readFileSync(join(folder, "kernel.pid"), "utf8")).toBe(`${process.pid + 1}\n`);
+});

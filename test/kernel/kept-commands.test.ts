@@ -395,7 +395,7 @@ describe("a timer's command", () => {
     const told = Promise.withResolvers<Json>();
     const kernel = await open(() => ({}), { observeFaults: ({ data }) => told.resolve(data) });
     await kernel.command("Timer.Set", { delayMs: 0, message: { kind: "command", type: "Work.Undo", data: 1 } });
-    const error = "nobody handles command Work.Undo";
+    const error = "no capability handles command Work.Undo";
     expect(await told.promise).toMatchObject({ capability: "timer", type: "Work.Undo", reason: error });
     await kernel.idle();
     expect(await rowsOf(kernel)).toEqual([{ topic: "Work.Undo", source: "kernel", status: "failed", error }]);

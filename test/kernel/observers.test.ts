@@ -101,7 +101,7 @@ describe("state that is rolled back", () => {
     expect(await heard).toEqual({ left: 9 });
   });
 
-  test("[R62] what an observer sends or publishes in other ways because of it is dropped too", async () => {
+  test("[R62] sends and publications of an observer are dropped with its reads", async () => {
     const { kernel, stock, gate } = await shop();
     const orders = kernel.space.stream<number>("orders");
     const handled: number[] = [];

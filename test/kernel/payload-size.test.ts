@@ -93,7 +93,7 @@ describe("the data of a message", () => {
     expect([code(failure), String(failure)]).toEqual([500, expect.stringContaining(`${PAYLOAD_BYTES_MAX + 1} bytes`)]);
   });
 
-  test("[M36] a transactional handler whose answer is too large has no effect", async () => {
+  test("[M36] a transactional handler with an answer that is too large has no effect", async () => {
     const kernel = await open();
     await kernel.command("Counter.Add", 100);
     const failure = await kernel.command("Counter.Add", PAYLOAD_BYTES_MAX + 1).catch((thrown: unknown) => thrown);

@@ -85,10 +85,9 @@ export class ReceiptsSimulation {
           this.#failed.add(id);
           throw new Error("not yet");
         }
-        const count = (tx.read(effectsOf(id)) as number | undefined) ?? 0;
-        tx.write(effectsOf(id), [], count + 1);
+        tx.update(effects(id), (count = 0) => count + 1);
       },
-      { subscriberId: "worker", space: space.replica(SPACE) },
+      { subscriberId: "worker", space },
     );
     space.stream<string>("sends").handle((_, { id = "" }) => effects(id).update((count = 0) => count + 1));
     return {

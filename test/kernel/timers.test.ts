@@ -130,28 +130,36 @@ describe("timers of a kernel", () => {
 
   test("[T17] timers of one deadline take a few commits of the file, not one each", async () => {
     const directory = mkdtempSync(join(tmpdir(), "millrace-timers-"));
-    // A batch ends with its queue, not because the machine is busy.
-    const store = await openSqliteStore({ path: join(directory, "k.db"), tuning: { batchMs: 600_000 } });
     const count = 2 * TIMERS_FIRED_MAX;
-    const ran = Promise.withResolvers<void>();
-    let runs = 0;
-    let before = 0;
-    const handle = () => {
-      if (++runs === count) ran.resolve();
-      return null;
-    };
-    const kernel = await Kernel.open({
-      ...{ store, observe: () => undefined },
-      capabilities: { job: capability({ description: "runs jobs", commands: { "Job.Run": { handle } } }) },
-    });
-    const dueAt = Date.now() + 2_000;
-    await Promise.all(Array.from({ length: count }, (_, n) => kernel.command("Timer.Set", { dueAt, message: job(n) })));
-    before = store.stats().batches;
-    await ran.promise;
-    await kernel.idle();
+    // On a busy machine some may be set after their deadline; then they are set anew, with more time.
+    let batches: number | undefined;
+    for (let leadMs = 2_000; batches === undefined; leadMs *= 4)
+      batches = await batchesOfTimers(join(directory, `${leadMs}.db`), count, leadMs);
     // A batch of timers is taken, announced, journaled, settled and forgotten: a handful of commits, however many timers it has.
-    expect(store.stats().batches - before).toBeLessThan(count / 4);
-    await kernel.close();
+    expect(batches).toBeLessThan(count / 4);
     rmSync(directory, { recursive: true });
   });
 });
+
+/** Batches of the file that timers of one deadline take; undefined if not all of them were set before it. */
+async function batchesOfTimers(path: string, count: number, leadMs: number): Promise<number | undefined> {
+  // A batch ends with its queue, not because the machine is busy.
+  const store = await openSqliteStore({ path, tuning: { batchMs: 600_000 } });
+  const ran = Promise.withResolvers<void>();
+  let runs = 0;
+  const handle = () => {
+    if (++runs === count) ran.resolve();
+    return null;
+  };
+  await using kernel = await Kernel.open({
+    ...{ store, observe: () => undefined },
+    capabilities: { job: capability({ description: "runs jobs", commands: { "Job.Run": { handle } } }) },
+  });
+  const dueAt = Date.now() + leadMs;
+  await Promise.all(Array.from({ length: count }, (_, n) => kernel.command("Timer.Set", { dueAt, message: job(n) })));
+  const before = store.stats().batches;
+  if (runs > 0 || Date.now() >= dueAt) return undefined;
+  await ran.promise;
+  await kernel.idle();
+  return store.stats().batches - before;
+}

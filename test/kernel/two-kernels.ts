@@ -18,7 +18,6 @@ import { transactional } from "../../src/loop/transactional.ts";
 import type { Message } from "../../src/message/envelope.ts";
 import { Failure } from "../../src/message/error-data.ts";
 import type { Json } from "../../src/message/json.ts";
-import { SHARED_SCOPE } from "../../src/store/document.ts";
 import { MemoryDisk } from "../../src/store/memory/memory-disk.ts";
 import { memoryStore } from "../../src/store/memory/memory-store.ts";
 import { queuedStore } from "../bus/queued-store.ts";
@@ -387,12 +386,9 @@ const tally = pattern("tally", (inputs: Cell<{ step: number }>, piece) => {
 
 /** A transactional subscriber: the count and the delivery are one commit. */
 function countEvents(space: Space, bus: KernelParts["bus"], topic: string, counter: string): void {
-  const ref = { scope: SHARED_SCOPE, id: counter };
-  bus.subscribe(
-    topic,
-    (_event, tx) => {
-      tx.write(ref, [], ((tx.read(ref) ?? 0) as number) + 1);
-    },
-    { subscriberId: `count-${counter}`, space: space.replica(space.name), retry: { attempts: 100 } },
-  );
+  bus.subscribe(topic, (_event, tx) => tx.update(space.cell<number>(counter), (n = 0) => n + 1), {
+    subscriberId: `count-${counter}`,
+    space,
+    retry: { attempts: 100 },
+  });
 }

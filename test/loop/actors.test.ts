@@ -183,7 +183,7 @@ describe("mailboxes", () => {
     );
   });
 
-  test("[L12] what stands in the place of a handler and is none is refused where the capability is defined", () => {
+  test("[L12] a definition with a handler that is not a function is refused at once", () => {
     const wrong = { "Part.Do": () => 1 };
     const define = () =>
       capability({
@@ -201,7 +201,7 @@ describe("mailboxes", () => {
     ).toThrow(BootError);
   });
 
-  test("[L18] a request whose answer nobody waits for may fail: nothing ends with it", async () => {
+  test("[L18] an error answer to a request that is not awaited has no further effect", async () => {
     const forgetful = capability({
       description: "does not wait",
       sends: { "Nobody.Home": "command" },
@@ -246,7 +246,7 @@ describe("crashes", () => {
     return { spawned, spawn, last: () => spawned.at(-1) as BareActor };
   }
 
-  test("[L17] what an actor had is answered with 500; it comes back after a pause, and what came meanwhile waits", async () => {
+  test("[L17] requests of a crashed actor are answered with 500; later messages wait for its restart", async () => {
     const { spawned, spawn, last } = crashing();
     const { loop, client, host, settle, faults } = await setup({ a: bare(spawn) });
     const one = client();
@@ -269,7 +269,7 @@ describe("crashes", () => {
     expect(faults()).toEqual(["Sys.ActorFault", "Sys.ActorRestarted"]);
   });
 
-  test("[L17] what a dead actor still says is heard by nobody", async () => {
+  test("[L17] messages of a dead actor have no receiver", async () => {
     const { spawn, last } = crashing();
     const { loop, client, host, settle } = await setup({ a: bare(spawn) });
     const one = client();
@@ -310,7 +310,7 @@ describe("crashes", () => {
     expect(last().posted.map(({ metadata }) => metadata.id)).toEqual(["q2"]);
   });
 
-  test("[L17] [L28] the loop drains across a restart, and when what waited was answered", async () => {
+  test("[L17] [L28] the loop drains across a restart, when the waiting messages are answered", async () => {
     const { spawn, last } = crashing();
     const { loop, client, host, settle } = await setup({ a: bare(spawn) });
     const one = client();

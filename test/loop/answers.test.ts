@@ -12,7 +12,7 @@ class HastyActor extends BareActor {
 }
 
 describe("an answer inside postMessage", () => {
-  test("[L10] [L22] that is not valid is a 500, and its timeout does not end a later request of the same id", async () => {
+  test("[L10] [L22] an invalid answer inside postMessage is a 500, and its timeout does not end a later request of the same id", async () => {
     const { loop, client, host } = await setup({ bare: bare(() => new HastyActor()) }, { requestTimeoutMs: 1_000 });
     const one = client();
     loop.receive(query("Bare.Ask", "q"), one);

@@ -56,7 +56,7 @@ describe("receive", () => {
       },
     ],
   ] as const) {
-    test(`[L92] ${what} is answered with an error, observed, and ends nothing`, async () => {
+    test(`[L92] ${what} is answered with an error, observed, and does not end the loop`, async () => {
       const { loop, client, settle, faults } = await setup({ echo: echo() });
       const one = client();
       loop.receive(given, one);
@@ -91,7 +91,7 @@ describe("receive", () => {
   });
 });
 
-describe("adapters of others", () => {
+describe("foreign adapters", () => {
   test("[L93] an attached adapter keeps the loop alive, counts its frames, and is closed with the loop", async () => {
     const { loop } = await setup({ echo: echo() });
     const [one, other] = [new MemoryAdapter(), new MemoryAdapter()];
@@ -119,7 +119,7 @@ describe("adapters of others", () => {
   });
 });
 
-describe("actors of others", () => {
+describe("foreign actors", () => {
   test("[L96] an error that an onmessage-only actor reports through onerror restarts it", async () => {
     const spawned: CapabilityActor[] = [];
     const spawn = () => {

@@ -122,7 +122,7 @@ describe("boot", () => {
     });
   }
 
-  test("[L25] everything that is wrong is said together, and a clash names both", async () => {
+  test("[L25] all problems are reported together, and a clash names both capabilities", async () => {
     const problems = await bootProblems({
       first: bare(spawn, { takes: [["command", "A.B"]] }),
       second: bare(spawn, { takes: [["command", "A.B"]] }),
@@ -282,7 +282,7 @@ describe("the end", () => {
     expect(one.answers).toEqual(["reply q 2"]);
   });
 
-  test("[L28] drained ends when the only one who waited has gone", async () => {
+  test("[L28] drained ends when the only waiting requester has left", async () => {
     const { loop, client, settle } = await setup({ a: bare(() => new BareActor()) });
     const one = client();
     loop.receive(query("Bare.Ask", "q"), one);
@@ -294,7 +294,7 @@ describe("the end", () => {
     expect(loop.liveness.quiescent).toBe(true);
   });
 
-  test("[L28] stop answers what is pending with 503 and ends every actor, also after one that fails to end", async () => {
+  test("[L28] stop answers pending requests with 503 and ends every actor, also after one that fails to end", async () => {
     const [first, second] = [new BareActor(), new BareActor()];
     first.terminate = () => {
       throw new Error("will not end");
@@ -312,7 +312,7 @@ describe("the end", () => {
     expect(loop.pending.size).toBe(0);
   });
 
-  test("[L28] an actor that is ended in the middle of a handling leaves nobody waiting for its idleness", async () => {
+  test("[L28] an actor that is ended during a handling resolves its idle waiters", async () => {
     const never = deferred();
     const stuck = capability({ description: "stuck", on: { "A.Told": () => never.promise } });
     const { loop, host, settle } = await setup({ stuck });

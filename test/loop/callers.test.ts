@@ -61,7 +61,7 @@ describe("callers in this process", () => {
     });
   }
 
-  test("[L8] [M8] what is JSON arrives as it is, __proto__ as the data it is, and what the caller changes afterwards is his", async () => {
+  test("[L8] [M8] JSON arrives unchanged, with __proto__ as data, and later changes by the caller have no effect", async () => {
     const { echo, given } = echoing();
     const { loop, host } = await setup({ echo });
     const data = JSON.parse('{"__proto__": {"a": 1}, "list": [1, {"b": null}]}');
@@ -85,15 +85,15 @@ describe("callers in this process", () => {
     expect(loop.pending.size).toBe(0);
   });
 
-  test("[L7] what is no request is refused instead of waited for", async () => {
+  test("[L7] an object that is no request is refused at once", async () => {
     const { echo } = echoing();
     const { loop } = await setup({ echo });
     await expect(loop.request(message("event", "Echo.Said", "e1"))).rejects.toMatchObject({ code: 422 });
   });
 });
 
-describe("callers who ask as a function is called", () => {
-  test("[L8] get the data of the reply, and an error as Failure; both carry on what they were given", async () => {
+describe("calls of command and query", () => {
+  test("[L8] callers get the data of the reply, and an error as Failure; both carry the given lineage", async () => {
     const { echo } = echoing();
     const failing = capability({
       description: "fails",
@@ -124,7 +124,7 @@ describe("callers who ask as a function is called", () => {
     });
   }
 
-  test("[L8] what the caller changes afterwards is his, lineage too", async () => {
+  test("[L8] later changes by the caller to data and lineage have no effect", async () => {
     const { echo } = echoing();
     const { loop, host } = await setup({ echo });
     const [data, lineage] = [[1], { correlation: "before" }];
@@ -137,7 +137,7 @@ describe("callers who ask as a function is called", () => {
     expect(await answered).toEqual([1]);
   });
 
-  test("[L7] [L10] nobody else can answer for the actor that was asked, though their ids are in no table", async () => {
+  test("[L7] [L10] only the asked actor can answer, although call ids are in no table", async () => {
     const [bell, thief] = [new BareActor(), new BareActor()];
     const takes = [["query", "Bell.Ring"]] as const;
     const { loop, settle, faults } = await setup({ bell: bare(() => bell, { takes }), thief: bare(() => thief) });
@@ -154,7 +154,7 @@ describe("callers who ask as a function is called", () => {
     expect([answered, faults().length, loop.pending.size]).toEqual([["mine"], 2, 0]);
   });
 
-  test("[L17] [L28] who waits for an actor that crashes, or for a loop that stops, is told", async () => {
+  test("[L17] [L28] a caller is told of a crashed actor and of a stopped loop", async () => {
     const actor = new BareActor();
     const { loop, host, settle } = await setup({ a: bare(() => actor) });
     const codes: unknown[] = [];
@@ -173,7 +173,7 @@ describe("callers who ask as a function is called", () => {
 });
 
 describe("built-in capabilities", () => {
-  test("[L8] Memory.List takes an object or null, and nothing else", async () => {
+  test("[L8] Memory.List takes only an object or null", async () => {
     const { space, host } = await setupSpace();
     const { loop, settle } = await setup({ memory: memoryCapability(space) }, { host });
     const kinds: string[] = [];
@@ -198,7 +198,7 @@ describe("built-in capabilities", () => {
     expect(await set("c2")).toEqual({ success: true });
   });
 
-  test("[T3] a moment more than 100 years ahead is refused like a delay that long, and nothing is armed", async () => {
+  test("[T3] a moment more than 100 years ahead is refused like a delay that long, and no timer is armed", async () => {
     const { loop, host, settle } = await setup({ timer: timerCapability() });
     const late = { kind: "event", type: "Late.Come", data: null };
     const hundredYears = 3_155_760_000_000;

@@ -31,7 +31,7 @@ function witness() {
 }
 
 describe("causation", () => {
-  test("[L33] events, commands and queries of a handler, before and after it has waited, and its answer", async () => {
+  test("[L33] events, commands and queries of a handler name its message, before and after an await", async () => {
     const { capability: seeing, seen, causes } = witness();
     const gate = deferred();
     const worker = capability({
@@ -75,7 +75,7 @@ describe("causation", () => {
     expect(one.answers).toEqual(['reply first "done"', 'reply second "done"', "error third 422"]);
   });
 
-  test("[L33] what a handler of events sets off is caused by the event", async () => {
+  test("[L33] messages of an event's handler are caused by the event", async () => {
     const { capability: seeing, causes } = witness();
     const relay = capability({
       description: "passes on",

@@ -84,7 +84,7 @@ describe("clearance in the loop", () => {
     expect(await ask(client, "High.Look")).toBe("reply 1");
   });
 
-  test("[F21] [F22] a connection with a clearance reaches only what lies within it, and no events", async () => {
+  test("[F21] [F22] a connection with a clearance reaches only capabilities within it, and no events", async () => {
     const ask = await setup();
     const low = new ClearedClient("low", []);
     const high = new ClearedClient("high", ["s", "t"]);
@@ -202,7 +202,7 @@ describe("reads of a capability with a clearance", () => {
   }
   const READS = ["Pull", "Wide", "Get", "Transact", "Begin", "Later", "Sum"];
 
-  test("[F9] its queries are refused what is above it, however they read: 403, and no value", async () => {
+  test("[F9] queries of a capability are refused reads above its clearance with 403 and without a value", async () => {
     const { ask, secret } = await readers();
     for (const who of ["Low", "Plain"]) {
       for (const read of READS) expect(`${read} ${await ask(`${who}.${read}`)}`).toBe(`${read} error 403`);
@@ -215,13 +215,13 @@ describe("reads of a capability with a clearance", () => {
     expect(secret.get()).toBe(1);
   });
 
-  test("[F9] a clearance of what are no names is refused where the capability is defined", () => {
+  test("[F9] a clearance of invalid names is refused when the capability is defined", () => {
     const define = () =>
       capability({ description: "x", clearance: [""], queries: { "X.Ask": { handle: () => null } } });
     expect(define).toThrow("a label is a list of names");
   });
 
-  test("[F21] it cannot ask for it either: it reaches only capabilities whose clearance lies within its own", async () => {
+  test("[F21] an actor with a clearance reaches only capabilities with a clearance within its own", async () => {
     const { ask } = await readers();
     expect(await ask("Asker.Ask")).toBe("error 403");
     expect(await ask("Knower.Ask")).toBe("reply 1");
@@ -229,7 +229,7 @@ describe("reads of a capability with a clearance", () => {
 });
 
 describe("labels of messages", () => {
-  test("[F11] what a transactional handler emits carries what it has read, also after it; its own row does not", async () => {
+  test("[F11] messages of a transactional handler carry the label of its reads, before and after an await; its own row does not", async () => {
     const host = simulatedHost(1);
     const store = memoryStore({ host });
     const space = await Space.open({ store, host, name: "s" });
@@ -304,7 +304,7 @@ describe("labels of messages", () => {
     return { tell, low, high };
   }
 
-  test("[F11] an event made of what is labelled does not reach a capability that may not know it, and what it causes carries it", async () => {
+  test("[F11] an event from labelled data does not reach an uncleared capability, and its consequences carry the label", async () => {
     const { tell, low, high } = await told();
     expect(await tell()).toEqual(["Small.Ask", "Writer.High", "Writer.Low", "cleared", "everybody", "stranger"]);
     low.delete();

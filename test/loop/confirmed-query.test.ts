@@ -57,7 +57,7 @@ async function register() {
 const REFUSED = { instead: rejected("refused", "protocol", "not today") } as const;
 
 describe("queries of a transactional capability", () => {
-  test("[L44] an answer waits until what it has read is confirmed", async () => {
+  test("[L44] an answer waits until the reads of its query are confirmed", async () => {
     const { host, line, client, send, reads } = await register();
     const gate = new Gate();
     line.plan = ({ method }) => (method === "commit" ? { answered: gate.opened } : {});
@@ -70,7 +70,7 @@ describe("queries of a transactional capability", () => {
     expect([client.answers.sort(), reads()]).toEqual([["reply a null", "reply q 1"], 1]);
   });
 
-  test("[L44] where nothing is being committed it is answered at once, and what is committed later does not matter", async () => {
+  test("[L44] without pending commits a query is answered at once, and later commits do not matter", async () => {
     const { host, line, client, send } = await register();
     const gate = new Gate();
     line.plan = ({ method }) => (method === "commit" ? { answered: gate.opened } : {});
@@ -94,7 +94,7 @@ describe("queries of a transactional capability", () => {
     });
   }
 
-  test("[L44] one that falls while the handler waits is not told of either", async () => {
+  test("[L44] a commit that is rolled back during the handler does not show in the answer", async () => {
     const { host, line, held, client, send } = await register();
     const gate = new Gate();
     line.plan = ({ method }) => (method === "commit" ? { ...REFUSED, answered: gate.opened } : {});
@@ -109,7 +109,7 @@ describe("queries of a transactional capability", () => {
     expect(client.answers).toEqual(["error a 422", "reply q 0"]);
   });
 
-  test("[L44] what plain code writes in the turn of the query counts as being committed", async () => {
+  test("[L44] plain writes in the turn of the query count as pending", async () => {
     const { host, line, space, client, send } = await register();
     const lost: unknown[] = [];
     space.scheduler.onError((error) => lost.push(error));

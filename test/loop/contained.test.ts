@@ -46,8 +46,8 @@ async function asked(wrong: Capability) {
   return { answers: one.answers.sort(), faults: faults() };
 }
 
-describe("what throws", () => {
-  test("[L8] in a schema of what comes in is refused, though the schema answers with a promise then", async () => {
+describe("errors of users' code", () => {
+  test("[L8] a schema with a check that throws refuses the data, even if it answers with a promise", async () => {
     const wrong = capability({ description: "w", queries: { "Wrong.Ask": { input: ranges, handle: () => "found" } } });
     const { answers } = await asked(wrong);
     expect(answers).toEqual(["error q1 422", "error q2 422", 'reply q3 "still here"']);
@@ -61,7 +61,7 @@ describe("what throws", () => {
     ["when the answer of an asynchronous handler is read", { handle: (async () => throwingWhenRead("x")) as never }],
   ];
   for (const [what, handler] of outcomes) {
-    test(`[L11] [L12] ${what} is a 500 for who asked, and the next message is handled`, async () => {
+    test(`[L11] [L12] ${what} is a 500 for the requester, and the next message is handled`, async () => {
       const { answers, faults } = await asked(
         capability({ description: "w", queries: { "Wrong.Ask": handler as never } }),
       );
@@ -70,14 +70,14 @@ describe("what throws", () => {
     });
   }
 
-  test("[L11] when what a bare actor says is read is a 500 for who asked", async () => {
+  test("[L11] a throw while an emission of a bare actor is read is a 500 for the requester", async () => {
     const actor = new BareActor();
     actor.postMessage = (given) => actor.reply(given, throwingWhenRead("x"));
     const { answers } = await asked(bare(() => actor, { takes: [["query", "Wrong.Ask"]] }));
     expect(answers).toEqual(["error q1 500", "error q2 500", 'reply q3 "still here"']);
   });
 
-  test("[L28] in an actor that is given an answer keeps no other from being ended", async () => {
+  test("[L28] an actor that throws at an answer does not prevent the end of the others", async () => {
     const asking = new BareActor();
     asking.postMessage = (given) => {
       if (given.kind === "error") throw new Error("no");
@@ -109,7 +109,7 @@ describe("what throws", () => {
 });
 
 describe("outcomes", () => {
-  test("[L9] [L12] [L24] the failure of an event's handler is nobody's answer, also where a request has the same id", async () => {
+  test("[L9] [L12] [L24] the failure of an event's handler answers no request, even one with the same id", async () => {
     const both = capability({
       description: "asked and told",
       queries: { "Both.Ask": { handle: () => "right" } },
@@ -129,7 +129,7 @@ describe("outcomes", () => {
     expect(observed.filter(({ type }) => type === "Sys.ActorFault")).toHaveLength(1);
   });
 
-  test("[L11] an answer of another type than the request's is none: who asked gets a 500", async () => {
+  test("[L11] an answer of another type than the request's is invalid: the requester gets a 500", async () => {
     const actor = new BareActor();
     const takes = [
       ["query", "Bare.Ask"],
@@ -145,7 +145,7 @@ describe("outcomes", () => {
     expect(one.received[0]?.type).toBe("Bare.Ask");
   });
 
-  test("[L10] what a crashed actor had asked is an orphan: its successor has not asked it", async () => {
+  test("[L10] a request of a crashed actor is an orphan, because its successor has not asked it", async () => {
     const spawned: BareActor[] = [];
     const asking = bare(() => {
       const actor = new BareActor();
@@ -173,7 +173,7 @@ describe("outcomes", () => {
     expect(faults()).toContain("Sys.OrphanOutcome");
   });
 
-  test("[L17] [L28] an actor that throws at what waited for its restart is ended too", async () => {
+  test("[L17] [L28] an actor that throws at messages that waited for its restart is ended too", async () => {
     const spawned: BareActor[] = [];
     const { loop, client, settle, host } = await setup({
       a: bare(() => {
@@ -202,7 +202,7 @@ describe("outcomes", () => {
 });
 
 describe("lanes and ids", () => {
-  test("[L6] a full lane takes in no answers of outsiders", async () => {
+  test("[L6] a full lane takes no answers of outsiders", async () => {
     const actor = new BareActor();
     const { loop, client, settle } = await setup({ a: bare(() => actor) }, { laneMax: 10 });
     const one = client();
@@ -215,7 +215,7 @@ describe("lanes and ids", () => {
     expect(one.answers).toEqual(['reply q "mine"']);
   });
 
-  test("[L20] an id that is pending is 409 also for what the loop answers itself, and for what nobody handles", async () => {
+  test("[L20] a pending id is answered with 409 also for requests to the loop itself and for unknown types", async () => {
     const actor = new BareActor();
     const { loop, client, settle } = await setup({ a: bare(() => actor) });
     const one = client();

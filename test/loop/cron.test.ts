@@ -56,7 +56,7 @@ describe("cron", () => {
     expect(next("0 0 * * *", "2025-12-31T23:59:59.999Z")).toBe("2026-01-01T00:00:00.000Z");
   });
 
-  test("[T8] it is told the time and reads no clock, so that it can be simulated", () => {
+  test("[T8] a cron schedule gets the time as argument and reads no clock, so that it can be simulated", () => {
     const guard = forbidRealTime();
     try {
       expect(next("0 9 * * 1-5", "2026-11-16T08:00:00Z", "Europe/Berlin")).toBe("2026-11-17T08:00:00.000Z");
@@ -90,7 +90,7 @@ describe("cron", () => {
     });
   }
 
-  test("[T8] nothing is wrong with a good one", () => {
+  test("[T8] a valid schedule has no problem", () => {
     expect(cronProblem("0 9 * * 1-5")).toBe(undefined);
     expect(cronProblem("0 9 * * 1-5", "Europe/Berlin")).toBe(undefined);
   });

@@ -43,7 +43,7 @@ function circlesTold({ observed }: Setup): (Json | undefined)[] {
 const LONG = CIRCLE_WAIT_MS + 5 * CIRCLE_LOOK_MS;
 
 describe("requests that cross", () => {
-  test("[L36] are told of once, and the last of them is given up with the circle in its error; the others go on", async () => {
+  test("[L36] crossed requests are observed once, and the last one is given up with the circle in its error; the others continue", async () => {
     const all = await setup({ a: actor("A", (ask) => ask("B.Say", null)), b: actor("B", (ask) => ask("A.Say", null)) });
     const one = await begin(all, "A", "B");
     await all.host.advance(CIRCLE_WAIT_MS);
@@ -60,7 +60,7 @@ describe("requests that cross", () => {
     await all.host.runUntilIdle();
   });
 
-  test("[L36] of three actors, likewise, and those who only wait for one of them are answered too", async () => {
+  test("[L36] crossed requests of three actors are given up, and requesters outside of the circle are answered too", async () => {
     const all = await setup({
       a: actor("A", (ask) => ask("B.Say", null)),
       b: actor("B", (ask) => ask("C.Say", null)),
@@ -111,7 +111,7 @@ describe("requests that cross", () => {
     expect(one.answers.sort()).toEqual(['reply a "B said,late"', "error b 504"].sort());
   });
 
-  test("[L36] are waited for until they are ended, though nothing else keeps the process alive", async () => {
+  test("[L36] crossed requests keep the process alive until they are ended", async () => {
     const all = await setup({ a: actor("A", (ask) => ask("B.Say", null)), b: actor("B", (ask) => ask("A.Say", null)) });
     const one = await begin(all, "A", "B");
     await all.host.runUntilIdle();
@@ -130,7 +130,7 @@ describe("requests that cross", () => {
   });
 });
 
-describe("what goes on by itself", () => {
+describe("requests that end without help", () => {
   /** Whatever `b` does while it has crossed `a`: nothing is told, nothing given up, and all is answered in the end. */
   const innocent = async (
     a: Capability,
@@ -171,7 +171,7 @@ describe("what goes on by itself", () => {
     expect(await innocent(actor("A", later), b, gate)).toEqual(['reply a "B said"', 'reply b "A said"']);
   });
 
-  test("[L36] a handler whose answer is on its way though the actor that owes it handles something else", async () => {
+  test("[L36] a handler continues if its answer is in flight while the actor that owes it handles another message", async () => {
     const gate = deferred();
     const a = capability({
       description: "answers later",
@@ -191,7 +191,7 @@ describe("what goes on by itself", () => {
     expect(one.answers.sort()).toEqual(['reply a "B said"', 'reply b "A said"']);
   });
 
-  test("[L36] a handler that waits for nothing it has asked, if it ends in time", async () => {
+  test("[L36] a handler that does not wait for its request ends in time", async () => {
     const gate = deferred();
     const a = actor("A", async (ask) => {
       void ask("B.Say", null);

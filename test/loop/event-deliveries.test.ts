@@ -18,7 +18,7 @@ function parcel(id: string) {
 }
 
 describe("deliveries", () => {
-  test("[L9] two that have sent the same are both over when it is kept", () => {
+  test("[L9] two deliveries that sent the same command are both over when it is journaled", () => {
     const [one, other] = [parcel("e1"), parcel("e2")];
     const sent = [one, other].map(({ made }) => made.send());
     for (const { made } of [one, other]) made.ended();
@@ -29,7 +29,7 @@ describe("deliveries", () => {
     expect([one.ends, other.ends]).toEqual([["handled"], ["handled"]]);
   });
 
-  test("[L9] one that comes again while it is handled has its own end", () => {
+  test("[L9] a repeated delivery during the handling has an end of its own", () => {
     const [first, again] = [parcel("e1"), parcel("e1")];
     const sent = again.made.send();
     first.made.ended();
@@ -51,7 +51,7 @@ describe("deliveries", () => {
     expect(ends).toEqual(["first"]);
   });
 
-  test("[L9] one whose handler waits for a command and hears that it is not taken is handled as it ends", async () => {
+  test("[L9] a handler that awaits a refused command decides about its delivery", async () => {
     const delivered: ((given: Message) => Promise<void>)[] = [];
     const events: EventJournal = {
       publish: () => Promise.resolve(),
@@ -82,7 +82,7 @@ describe("deliveries", () => {
     expect([caught, await outcome]).toEqual([[503], "handled"]);
   });
 
-  test("[L9] one whose handler has sent what cannot be routed has failed, with the reason", async () => {
+  test("[L9] a delivery fails with the reason if its handler sent a message that cannot be routed", async () => {
     const delivered: ((given: Message) => Promise<void>)[] = [];
     const events: EventJournal = {
       publish: () => Promise.resolve(),
@@ -127,11 +127,15 @@ describe("deliveries", () => {
   });
 
   for (const [what, type, reason] of [
-    ["nobody handles", "Work.Nobody", "Work.Nobody was refused: nobody handles command Work.Nobody"],
+    ["nobody handles", "Work.Nobody", "Work.Nobody was refused: no capability handles command Work.Nobody"],
     ["does not fit", "Work.Do", "Work.Do was refused: data: must be text"],
-    ["it has not declared", "Work.Secret", "Work.Secret was not sent: command Work.Secret is not among"],
+    [
+      "it has not declared",
+      "Work.Secret",
+      "Work.Secret was not sent: command Work.Secret is not declared as outbound by",
+    ],
   ] as const) {
-    test(`[L9] one whose handler has sent a command that ${what} has failed, with the reason`, async () => {
+    test(`[L9] a delivery fails with the reason if its handler sent a command that ${what}`, async () => {
       const { ends, deliver } = await sending((context, { metadata }) =>
         context.send({ kind: "command", type, data: 1, metadata: { ...metadata, id: "w1", causation: metadata.id } }),
       );
@@ -140,7 +144,7 @@ describe("deliveries", () => {
     });
   }
 
-  test("[L9] one whose handler waits for what is refused ends as the handler says", async () => {
+  test("[L9] a delivery ends as its handler decides if the handler awaits a refused request", async () => {
     const { ends, deliver } = await sending((context) =>
       context.command("Work.Nobody", null).then(undefined, () => undefined),
     );

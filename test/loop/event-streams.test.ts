@@ -27,7 +27,7 @@ async function streaming() {
 }
 
 describe("subscriptions", () => {
-  test("[L21] [N12] one that a connection asked for before it went, and whose turn comes later, is not begun", async () => {
+  test("[L21] [N12] a subscription in a lane is not begun if its connection closes first", async () => {
     const { loop, client, settle } = await streaming();
     const gone = client();
     loop.receive(command("Sys.Subscribe", "s1", null), gone);
@@ -47,7 +47,7 @@ describe("subscriptions", () => {
     expect(other.received).toEqual([]);
   });
 
-  test("[N12] from resumes after a cursor: nothing twice, nothing missed", async () => {
+  test("[N12] from resumes after a cursor without repeated or missing events", async () => {
     const { ask, tell, events } = await streaming();
     await tell("A.One", "A.Two", "A.Three");
     await ask("Sys.Subscribe", { from: "h.0-1" });
@@ -92,7 +92,7 @@ describe("subscriptions", () => {
     { from: "h.1" },
     { from: 1 },
   ];
-  test("[N12] what makes no sense is 422; too many are 503; a kernel without a journal says so with a 404", async () => {
+  test("[N12] an invalid subscription is 422, one too many is 503, and a kernel without a journal answers 404", async () => {
     const { ask, watcher, loop } = await streaming();
     for (const data of refused) await ask("Sys.Subscribe", data);
     expect(watcher.received.map(({ data }) => (data as { code: number }).code)).toEqual(refused.map(() => 422));
@@ -126,7 +126,7 @@ describe("subscriptions", () => {
     expect(loop.streams.size).toBe(1);
   });
 
-  test("[N12] a journal whose end is gone says so too, with a 410", async () => {
+  test("[N12] a journal that lost its last rows ends the subscription with a 410", async () => {
     const { journal, append, remove } = streamJournal();
     append("A.Told", 3);
     for (let id = 2; id <= 3; id++) remove(id);
@@ -156,7 +156,7 @@ describe("subscriptions", () => {
     });
   }
 
-  test("[N2] [N12] a slow client is waited for; one that reads nothing for 30 s is let go and told where to go on", async () => {
+  test("[N2] [N12] a slow client is waited for; one that reads no event for 30 s loses its stream and is told where to resume", async () => {
     const { ask, tell, events, watcher, host, loop, settle } = await streaming();
     await ask("Sys.Subscribe", null);
     await tell("A.One");
@@ -179,7 +179,7 @@ describe("subscriptions", () => {
     expect(loop.streams.size).toBe(0);
   });
 
-  test("[N12] one that was let go before its first event goes on with the first that it missed, not with the first of all", async () => {
+  test("[N12] a stream that stalls before its first event resumes with the first missed event, not with the first of all", async () => {
     const { ask, tell, events, watcher, host } = await streaming();
     await tell("A.Old", "B.Old");
     await ask("Sys.Subscribe", { types: ["B.Told"] });

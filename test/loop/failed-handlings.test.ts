@@ -42,7 +42,7 @@ async function shop(stock: number) {
 }
 
 describe("a transactional handler that throws", () => {
-  test("[L32] the same request again gets the answer of the first time, though it cannot be done once more", async () => {
+  test("[L32] a repeated request of a throwing handler gets the first answer, although it cannot be done again", async () => {
     const { host, one, noted, left, take } = await shop(1);
     take("a");
     await host.advance(100);
@@ -51,7 +51,7 @@ describe("a transactional handler that throws", () => {
     expect([one.answers, left.get(), noted]).toEqual([["reply a 0", "reply a 0"], 0, []]);
   });
 
-  test("[L32] also while the first handling of it is being committed", async () => {
+  test("[L32] a repeated request gets the first answer even while the first handling is being committed", async () => {
     const { host, line, one, noted, take } = await shop(1);
     const gate = new Gate();
     line.plan = ({ method }) => (method === "commit" ? { answered: gate.opened } : {});
@@ -65,7 +65,7 @@ describe("a transactional handler that throws", () => {
     expect([one.answers.sort(), noted]).toEqual([["error b 409", "reply a 0"], ["b"]]);
   });
 
-  test("[L32] it is run again where what it had read is not committed", async () => {
+  test("[L32] a throwing handler runs again if its reads are not confirmed", async () => {
     const { host, line, one, noted, left, take } = await shop(1);
     const gate = new Gate();
     let isFirst = true;

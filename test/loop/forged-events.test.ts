@@ -60,7 +60,7 @@ describe("events of clients", () => {
     expect(await journaled()).toEqual(["Mail.Read"]);
   });
 
-  test("[N19] a client whose event the journal does not take is told so", async () => {
+  test("[N19] a client is told that the journal refused its event", async () => {
     const away = async () => {
       throw new Error("the disk is full");
     };

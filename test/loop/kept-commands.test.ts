@@ -52,7 +52,7 @@ const worker = (
   });
 
 describe("keeping commands", () => {
-  test("[L21] [L41] who joins what is being done and is gone when his turn comes waits for nothing", async () => {
+  test("[L21] [L41] a requester that joined a running command and left while queued gets no answer", async () => {
     const gate = Promise.withResolvers<Json>();
     const commands = new JournalByHand();
     const { loop, client, settle } = await setup({ worker: worker("before", () => gate.promise) }, { commands });
@@ -78,7 +78,7 @@ describe("keeping commands", () => {
     expect(await outcome).toMatchObject({ name: "Failure", code: 503 });
   });
 
-  test("[L41] nothing is dispatched before the journal has it", async () => {
+  test("[L41] no command is dispatched before it is journaled", async () => {
     const done: Json[] = [];
     const commands = new JournalByHand();
     const { loop, settle } = await setup({ worker: worker(undefined, (data) => done.push(data)) }, { commands });
@@ -94,7 +94,7 @@ describe("keeping commands", () => {
     expect([done, loop.liveness.quiescent]).toEqual([[1], true]);
   });
 
-  test("[L41] what the journal does not take is refused and observed, and so is one too many", async () => {
+  test("[L41] a command that the journal refuses is answered and observed, and so is one above the limit", async () => {
     const commands = new JournalByHand();
     const { loop, settle, faults } = await setup({ worker: worker() }, { commands });
     loop.enqueue(command("Work.Do", "one"));
@@ -109,7 +109,7 @@ describe("keeping commands", () => {
     expect(faults()).toEqual(["Sys.Overload", "Sys.Overload"]);
   });
 
-  test("[L42] whoever waits hears that it was not taken; the same id is in use meanwhile", async () => {
+  test("[L42] a waiting requester hears that its command was not journaled; the id is in use meanwhile", async () => {
     const commands = new JournalByHand();
     const { loop, settle, client } = await setup({ worker: worker("before") }, { commands });
     const one = client();
@@ -142,7 +142,7 @@ describe("keeping commands", () => {
     expect([gone.answers.length, patient.answers.length, loop.pending.size]).toEqual([0, 1, 0]);
   });
 
-  test("[L39] one that a process has died over is interrupted, and whoever asks again is told", async () => {
+  test("[L39] a command with a dead process is interrupted, and a repeated request is told", async () => {
     const done: Json[] = [];
     const commands = new JournalByHand();
     const { loop, settle, client, faults, host } = await setup(
@@ -226,7 +226,7 @@ describe("an actor that takes no more", () => {
     expect(loop.liveness).toMatchObject({ quiescent: true, timers: 0 });
   });
 
-  test("[L87] a requester waits on for a journaled command whose actor is full, and is answered when it was handled", async () => {
+  test("[L87] a requester of a journaled command waits while the actor is full, and is answered when it was handled", async () => {
     const { loop, settle, journal, gate, done, one, faults } = await busy("before");
     for (const data of [1, 2]) loop.receive(command("Work.Do", `c${data}`, data), one);
     await settle();
@@ -242,7 +242,7 @@ describe("an actor that takes no more", () => {
     expect([one.answers, loop.pending.size]).toEqual([["reply c1 1", "reply c2 2"], 0]);
   });
 
-  test("[L42] [L43] he hears what has become of it also where another process has handled it meanwhile", async () => {
+  test("[L42] [L43] a requester hears the outcome even if another process has handled the command meanwhile", async () => {
     const { loop, host, settle, journal, one } = await busy("before");
     for (const data of [1, 2]) loop.receive(command("Work.Do", `c${data}`, data), one);
     await settle();
@@ -276,7 +276,7 @@ describe("an actor that takes no more", () => {
 });
 
 describe("one id for two commands", () => {
-  test("[L42] who asks for something else under the id of what is being done does not get its answer", async () => {
+  test("[L42] another request under the id of a running command does not get its answer", async () => {
     const journal = new JournalByHand();
     const two = capability({
       description: "does two things",
@@ -361,7 +361,7 @@ describe("commands that another process handles", () => {
     return { ...made, one, done };
   }
 
-  test("[L43] whoever waits is answered as one who asks again when it is settled, and nothing stays pending", async () => {
+  test("[L43] a waiting requester is answered when another process has settled the command, and no request stays pending", async () => {
     for (const [status, told] of [["done", "error one 410"] as const, ["failed", "error one 500"] as const]) {
       const journal = new JournalByHand();
       const { one, done, host, loop } = await asked(journal, false);
@@ -376,7 +376,7 @@ describe("commands that another process handles", () => {
     }
   });
 
-  test("[L43] it is handled here too where that is said to be harmless", async () => {
+  test("[L43] an idempotent command that another process handled is handled here too", async () => {
     const journal = new JournalByHand();
     const { one, done, host, loop } = await asked(journal, true);
     journal.rows.set("one", { status: "done" });
@@ -396,7 +396,7 @@ describe("commands that another process handles", () => {
     expect([one.answers, loop.pending.size]).toEqual([["error one 410"], 0]);
   });
 
-  test("[L43] what nobody waits for is let go of, more than one look goes through, each by turns", async () => {
+  test("[L43] commands without requesters are dropped from the watch, and a long list is checked in turns", async () => {
     const journal = new JournalByHand();
     const { loop, host, settle, faults } = await setup({ worker: worker() }, { commands: journal });
     const ids = Array.from({ length: KEPT_ASKED_MAX + 1 }, (_, n) => `c${n}`);
@@ -413,7 +413,7 @@ describe("commands that another process handles", () => {
     expect([loop.pending.size, faults()]).toEqual([0, []]);
   });
 
-  test("[L43] what is delivered as it is kept is not asked for, nor is anything after the end", async () => {
+  test("[L43] the journal is asked neither for commands that were delivered at once nor after the end", async () => {
     const journal = new JournalByHand();
     const { loop, host, settle } = await setup({ worker: worker() }, { commands: journal });
     loop.enqueue(command("Work.Do", "one"));

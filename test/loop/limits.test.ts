@@ -11,7 +11,7 @@ import { BareActor, bare, command, query, setup } from "./loop-setup.ts";
 const template = { kind: "event", type: "Some.Thing", data: null };
 
 describe("limits of a loop", () => {
-  test("[L35] [L6] so many messages wait in a lane, one more is 503 and says how many", async () => {
+  test("[L35] [L6] laneMax messages wait in a lane; one more is a 503 that names the limit", async () => {
     const actor = new BareActor();
     const { loop, client, settle } = await setup({ a: bare(() => actor) }, { laneMax: 2 });
     const one = client();
@@ -34,7 +34,7 @@ describe("limits of a loop", () => {
     expect(one.answers).toEqual(["error c 503"]);
   });
 
-  test("[L35] [L4] so many microtasks run at the end of a turn, the next is carried on", async () => {
+  test("[L35] [L4] microtasksMax microtasks run at the end of a turn, the next one in the next turn", async () => {
     const { loop, settle, observed } = await setup({}, { microtasksMax: 2 });
     let ran = 0;
     for (let n = 0; n < 3; n++) loop.microtask(() => ran++);
@@ -43,7 +43,7 @@ describe("limits of a loop", () => {
     expect(observed.map(({ type, data }) => [type, data])).toEqual([["Sys.MicrotaskOverflow", { carried: 1 }]]);
   });
 
-  test("[L35] [L15] so many messages wait in a mailbox, one more is 503", async () => {
+  test("[L35] [L15] mailboxMax messages wait in a mailbox, one more is 503", async () => {
     const actor = Object.assign(new BareActor(), { mailboxLength: 1 });
     const { loop, client, settle } = await setup({ a: bare(() => actor) }, { mailboxMax: 2 });
     const one = client();
@@ -55,7 +55,7 @@ describe("limits of a loop", () => {
     expect(one.answers).toEqual(["error q2 503"]);
   });
 
-  test("[L35] what is no bound is refused before anything is started", async () => {
+  test("[L35] an invalid limit is refused before any actor is started", async () => {
     const started: string[] = [];
     const spy = bare(() => {
       started.push("a");
@@ -87,7 +87,7 @@ describe("limits of timers", () => {
     return { ...made, ask };
   }
 
-  test("[L35] [T3] so far ahead a timer may be set, one millisecond more is 422", async () => {
+  test("[L35] [T3] a timer may be set timerDelayMsMax ahead, one millisecond more is 422", async () => {
     const { host, ask } = await timers({ timerDelayMsMax: 1_000 });
     expect(await ask("a", { delayMs: 1_000 })).toMatch(/^reply a/);
     expect(await ask("b", { delayMs: 1_001 })).toBe("error b 422");
@@ -97,7 +97,7 @@ describe("limits of timers", () => {
     expect(await ask("f", { everyMs: 1_001 }, "Timer.Every")).toBe("error f 422");
   });
 
-  test("[L35] [T10] so many timers wait in memory, one more is 503; setting one again is not one more", async () => {
+  test("[L35] [T10] timersMax timers wait in memory, one more is 503; a repeated one does not count", async () => {
     const { host, ask } = await timers({ timersMax: 2 });
     expect(await ask("a", { delayMs: 10 })).toMatch(/^reply a/);
     expect(await ask("b", { delayMs: 20 })).toMatch(/^reply b/);
@@ -118,7 +118,7 @@ describe("limits of timers", () => {
     ["query", true],
   ] as const) {
     const where = isDurable ? "in a store" : "in memory";
-    test(`[L6] [T1] where one message has room, a timer ${where} still sends its ${kind}, after Timer.Fired`, async () => {
+    test(`[L6] [T1] with room for one message, a timer ${where} still sends its ${kind}, after Timer.Fired`, async () => {
       const host = simulatedHost(1);
       const store = isDurable ? memoryStore({ host }) : undefined;
       const actor = new BareActor();

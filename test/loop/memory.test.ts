@@ -85,7 +85,7 @@ describe("Memory.*", () => {
     expect(await set("/a", 2)).toEqual({ success: true });
   });
 
-  test("[L64] a command whose document would be too large is answered with 413", async () => {
+  test("[L64] a command with a document that would be too large is answered with 413", async () => {
     const { space, host } = await setupSpace();
     const cell = space.cell<string>("large");
     const large = transactional({

@@ -48,7 +48,7 @@ function reporting(): { host: SimulatedHost; reported: string[] } {
 }
 
 describe("observations in a mailbox", () => {
-  test("[L37] a subscriber is given observations of its type and no others, caused by what they tell of", async () => {
+  test("[L37] a subscriber gets only observations of its type, caused by the observed message", async () => {
     const { seen, watch } = watcher("Sys.RoutingError");
     const { loop, client, settle, observed } = await setup({ watch, failing });
     loop.receive(query("No.Body", "q1"), client());
@@ -74,7 +74,7 @@ describe("observations in a mailbox", () => {
     expect(seen).toMatchObject([{ data: { code: 403, type: "Sys.RoutingError" }, metadata: { causation: "forged" } }]);
   });
 
-  test("[L37] nobody else needs to listen: ordinary work is told to a subscriber too", async () => {
+  test("[L37] a subscriber gets observations of ordinary work even without other observers", async () => {
     const { seen, watch } = watcher("Sys.Routed");
     const host = simulatedHost(1);
     const loop = await EventLoop.boot({ host, capabilities: { watch, failing } });
@@ -84,7 +84,7 @@ describe("observations in a mailbox", () => {
     await loop.stop();
   });
 
-  test("[L37] what follows from handling one is told to the side sink alone: no circle", async () => {
+  test("[L37] observations of a subscriber's own work go to the side sink only: no circle", async () => {
     // Not for ever: a circle shall fail the test, and not hang it.
     const { seen, watch } = watcher("Sys.ActorFault", (_seen, context) =>
       seen.length > 9 ? undefined : context.command("Fail.Now", null).catch(() => undefined),
@@ -97,7 +97,7 @@ describe("observations in a mailbox", () => {
     expect(observed.filter(({ type }) => type === "Sys.ActorFault")).toHaveLength(2);
   });
 
-  test("[L37] a handler that fails is let go, and the host told once; nothing of it is observed", async () => {
+  test("[L37] a subscriber with a failing handler is removed, and the host told once, without an observation", async () => {
     const { host, reported } = reporting();
     const { seen, watch } = watcher("Sys.ActorFault", () => {
       throw new Error("watching failed");
@@ -114,7 +114,7 @@ describe("observations in a mailbox", () => {
     );
   });
 
-  test("[L37] what only those wanted who were let go is not made any more", () => {
+  test("[L37] observations that only removed subscribers wanted are not made any more", () => {
     const host = simulatedHost(1);
     let made = 0;
     host.id = () => `m${++made}`;
@@ -129,7 +129,7 @@ describe("observations in a mailbox", () => {
     expect([made, observations.wanted]).toEqual([2, false]);
   });
 
-  test("[L37] what it may not emit is told to the side sink alone, and to nobody who would do so again", async () => {
+  test("[L37] a refused emission of a subscriber goes to the side sink only", async () => {
     const { host } = reporting();
     let emitted = 0;
     const emitting = (_seen: Message, context: Acting) => {
@@ -148,7 +148,7 @@ describe("observations in a mailbox", () => {
     expect([one.seen.length, other.seen.length]).toEqual([1, 1]);
   });
 
-  test("[L37] of observations without a cause a subscriber gets ten a second", async () => {
+  test("[L37] a subscriber gets ten observations without a cause per second", async () => {
     const { seen, watch } = watcher("Sys.NodeFault");
     const { loop, host, settle } = await setup({ watch });
     for (let at = 0; at < 30; at++) loop.observations.tell("Sys.NodeFault", { at });
@@ -160,7 +160,7 @@ describe("observations in a mailbox", () => {
     expect(seen).toHaveLength(11);
   });
 
-  test("[L37] they take no more than half of a mailbox, and requests find room in it", async () => {
+  test("[L37] observations fill at most half of a mailbox, so requests have room", async () => {
     const gate = deferred();
     const slow = capability({
       description: "slow",
@@ -182,6 +182,6 @@ describe("observations in a mailbox", () => {
 
   test("[L37] a capability with a clearance cannot subscribe to observations", async () => {
     const watch = capability({ description: "watches", clearance: ["low"], on: { "Sys.Routed": () => undefined } });
-    await expect(setup({ watch })).rejects.toThrow(/subscribes to Sys\.Routed, which tells of what is above/);
+    await expect(setup({ watch })).rejects.toThrow(/subscribes to Sys\.Routed, which may reveal data above/);
   });
 });

@@ -18,7 +18,7 @@ async function waiting(options = {}) {
 }
 
 describe("duplicates", () => {
-  test("[L20] a pending id is 409 to whoever sends it again, and the original is answered once", async () => {
+  test("[L20] a repeated pending id is 409 to its sender, and the original is answered once", async () => {
     const { loop, client, settle, answerAll, actor } = await waiting();
     const [one, two] = [client(), client()];
     loop.receive(query("Bare.Ask", "q"), one);
@@ -73,7 +73,7 @@ describe("an id that is used again after its requester left", () => {
 const idOf = ({ id }: PendingRequest) => id;
 
 describe("the table", () => {
-  test("[L10] thousands of requests that come and go in any order are found, and nothing else", async () => {
+  test("[L10] thousands of requests in any order are found by id, and no others", async () => {
     const { loop } = await setup({ a: bare(() => new BareActor()) });
     const actor = loop.actors.get("a")!;
     const connections = ["one", "two", "three"].map((id) => new Client(id));
@@ -107,7 +107,7 @@ describe("the table", () => {
   });
 });
 
-describe("requests that are in no table until somebody looks for them", () => {
+describe("requests that are unlisted until a look-up", () => {
   async function actors() {
     const { loop } = await setup({
       a: bare(() => new BareActor()),
@@ -117,7 +117,7 @@ describe("requests that are in no table until somebody looks for them", () => {
   }
   const caller = { kind: "caller" as const, answer: () => undefined };
 
-  test("[L10] [L20] [L21] are found by id, by their answers and by their connections like all others, in whatever order they come and go", async () => {
+  test("[L10] [L20] [L21] unlisted requests are found by id, by their answers and by their connections, in any order", async () => {
     const { a } = await actors();
     const connections = ["one", "two"].map((id) => new Client(id));
     const step = fc.record({ id: fc.nat(400), at: fc.nat(), what: fc.nat(99) });
@@ -162,7 +162,7 @@ describe("requests that are in no table until somebody looks for them", () => {
     );
   });
 
-  test("[L10] are not taken by another actor, nor under another's id", async () => {
+  test("[L10] an unlisted request is not taken by another actor or under another id", async () => {
     const { a, b } = await actors();
     const table = new PendingTable();
     const [one, two] = ["one", "two"].map((id) => table.insertNew(query("Bare.Ask", id), caller, a));
@@ -183,7 +183,7 @@ describe("requests that are in no table until somebody looks for them", () => {
 });
 
 describe("disconnects", () => {
-  test("[L21] what a connection waited for is gone with its timeouts; later outcomes are orphans", async () => {
+  test("[L21] pending requests of a closed connection are removed with their timeouts; later outcomes are orphans", async () => {
     const { loop, client, host, settle, answerAll, faults } = await waiting({ requestTimeoutMs: 1_000 });
     const [gone, stays] = [client(), client()];
     for (const id of ["q1", "q2", "q3"]) loop.receive(query("Bare.Ask", id), gone);
@@ -201,7 +201,7 @@ describe("disconnects", () => {
     expect(host.pendingTimers).toBe(0);
   });
 
-  test("[L21] what a connection had asked before it went, and whose turn comes later, is done, and nobody waits for it", async () => {
+  test("[L21] a request in a lane is handled although its connection has closed, without a receiver of the answer", async () => {
     const { loop, client, host, actor, settle, answerAll, faults } = await waiting({ requestTimeoutMs: 1_000 });
     const [gone, stays] = [client(), client()];
     loop.receive(query("Bare.Ask", "q1"), gone);
@@ -248,7 +248,7 @@ describe("timeouts", () => {
     expect(faults()).toEqual(["Sys.OrphanOutcome"]);
   });
 
-  test("[L18] [L22] it holds for what an actor asks as well, and the actor goes on", async () => {
+  test("[L18] [L22] a timeout holds for requests of actors as well, and the actor continues", async () => {
     const silent = new BareActor();
     const heard: string[] = [];
     const asker = capability({
@@ -292,7 +292,7 @@ describe("timeouts", () => {
     ]);
   });
 
-  test("[N1] [L23] it cannot touch what another connection waits for", async () => {
+  test("[N1] [L23] a client cannot time out another connection's request", async () => {
     const { loop, client, settle, answerAll } = await waiting();
     const [victim, other] = [client(), client()];
     loop.receive(query("Bare.Ask", "q"), victim);
@@ -336,7 +336,7 @@ describe("timeouts", () => {
 });
 
 describe("timers that are set by timers", () => {
-  test("[N1] [L23] give no power over anybody's request", async () => {
+  test("[N1] [L23] a timer that is set by a timer has no authority over requests", async () => {
     const { loop, client, host, settle, answerAll } = await waiting();
     const [victim, other] = [client(), client()];
     loop.receive(query("Bare.Ask", "q"), victim);
@@ -350,7 +350,7 @@ describe("timers that are set by timers", () => {
     expect(victim.answers).toEqual(['reply q "late"']);
   });
 
-  test("[L18] [L22] what a timer asks and nobody answers ends with the timeout of requests", async () => {
+  test("[L18] [L22] a request of a timer without an answer ends with the request timeout", async () => {
     const { loop, client, host } = await waiting({ requestTimeoutMs: 1_000 });
     const ask = { kind: "query", type: "Bare.Ask", data: null };
     loop.receive(command("Timer.Set", "t", { delayMs: 5, message: ask }), client());

@@ -25,7 +25,7 @@ function asking(options: { concurrency?: number; serialBy?: (data: Json) => stri
 }
 
 describe("an actor with several places", () => {
-  test("[U115] answers a request that comes back to it while one of its places is free", async () => {
+  test("[U115] an actor answers a request that comes back to it while one of its places is free", async () => {
     const { loop, client, host } = await asking({ concurrency: 2 });
     const one = client();
     loop.receive(command("A.Run", "first", 1), one);
@@ -33,7 +33,7 @@ describe("an actor with several places", () => {
     expect(one.answers).toEqual(['reply first "said 1"']);
   });
 
-  test("[U115] is stuck if all its places wait in a circle: the request that closed it is given up", async () => {
+  test("[U115] an actor is stuck if all its places wait in a circle: the request that closed it is given up", async () => {
     const { loop, client, host, observed } = await asking({ concurrency: 2 });
     const one = client();
     loop.receive(command("A.Run", "first", 1), one);
@@ -61,7 +61,7 @@ describe("an actor with several places", () => {
     expect(two.answers).toEqual(['reply other "said other 1"']);
   });
 
-  test("[U106] a message whose key cannot be had fails, and the others are handled", async () => {
+  test("[U106] a message with a throwing key function fails, and the others are handled", async () => {
     const serialBy = (data: Json) => {
       if (data === 1) throw new Error("no key");
       return data === 2 ? (2 as never) : String(data);

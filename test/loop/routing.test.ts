@@ -40,7 +40,7 @@ describe("requests", () => {
     expect(loop.pending.size).toBe(0);
   });
 
-  test("[L8] a schema that answers later, with a promise of whatever kind, lets nothing through", async () => {
+  test("[L8] a schema that answers with any kind of promise refuses the data", async () => {
     const handled: Json[] = [];
     // biome-ignore lint/suspicious/noThenProperty: what a schema of another library may answer with
     const thenable = { then: (resolve: (result: unknown) => void) => resolve({ value: 1 }) };
@@ -60,7 +60,7 @@ describe("requests", () => {
     expect(handled).toEqual([]);
   });
 
-  test("[L8] data that does not fit is 422 and never reaches the actor; what fits arrives as it was sent", async () => {
+  test("[L8] data that does not fit is 422 and never reaches the actor; other data arrives unchanged", async () => {
     const actor = new BareActor();
     const { inbound } = echo;
     const { loop, client, settle, faults } = await setup({ a: { ...bare(() => actor), inbound } });
@@ -104,7 +104,7 @@ describe("requests", () => {
 });
 
 describe("events", () => {
-  test("[L9] nobody, one or all who subscribed get an event, in declared order, each his own copy", async () => {
+  test("[L9] each subscriber gets an event in declared order with a copy of its own", async () => {
     const order: string[] = [];
     const actors = ["x", "y", "z"].map((name) => {
       const actor = new BareActor();
@@ -205,7 +205,7 @@ describe("events", () => {
     expect([loop.liveness.mailboxes, ...order]).toEqual([1, "handled", "over"]);
   });
 
-  test("[L9] [K26] a delivery is over when what its handler emitted is kept, and has failed if that is not", async () => {
+  test("[L9] [K26] a delivery is over when its handler's events are journaled, and fails if they are refused", async () => {
     const deliveries: ((given: Message) => Promise<void>)[] = [];
     const keeping: (PromiseWithResolvers<void> & { readonly type: string })[] = [];
     const events: EventJournal = {
@@ -268,7 +268,7 @@ describe("events", () => {
     );
   });
 
-  test("[L12] a handler of an event that fails is an actor's fault, whatever it threw, and no orphan", async () => {
+  test("[L12] a failed event handler is an actor's fault with any thrown value, and no orphan", async () => {
     const listener = capability({
       description: "fails",
       on: {
@@ -290,7 +290,7 @@ describe("events", () => {
     expect(one.received).toEqual([]);
   });
 
-  test("[L9] one subscriber that cannot take an event keeps it from nobody else", async () => {
+  test("[L9] a subscriber that cannot take an event does not keep it from the others", async () => {
     const broken = new BareActor();
     broken.postMessage = () => {
       throw new Error("broken");
@@ -309,7 +309,7 @@ describe("events", () => {
 });
 
 describe("outcomes", () => {
-  test("[N1] [L10] a reply or error from outside answers nothing, not even with the right causation", async () => {
+  test("[N1] [L10] a reply or error from outside answers no request, even with the right causation", async () => {
     const actor = new BareActor();
     const { loop, client, settle, faults } = await setup({ a: bare(() => actor) });
     const [victim, forger] = [client(), client()];
@@ -362,7 +362,7 @@ describe("outcomes", () => {
   });
 });
 
-describe("what actors emit", () => {
+describe("emissions of actors", () => {
   const bad: readonly [string, unknown][] = [
     ["not a message", 42],
     ["not JSON", { kind: "event", type: "A.Told", data: 1n, metadata: { id: "e", timestamp: 1, causation: "q" } }],
@@ -383,7 +383,7 @@ describe("what actors emit", () => {
     });
   }
 
-  test("[L11] a terminal answer that is not valid or not declared becomes a 500 for whoever waits", async () => {
+  test("[L11] an invalid or undeclared answer becomes a 500 for the requester", async () => {
     const actor = new BareActor();
     const { loop, client, settle, faults } = await setup({ a: bare(() => actor) });
     const one = client();
@@ -412,13 +412,13 @@ describe("what actors emit", () => {
     loop.receive(command("Ask.Impure", "q2"), one);
     await settle();
     expect(one.received.map(({ data }) => (data as unknown as ErrorData).message)).toEqual([
-      'not sent: command Echo.Other is not among what asking declares as outbound; add it: sends: { "Echo.Other": "command" }',
+      'not sent: command Echo.Other is not declared as outbound by asking; add it: sends: { "Echo.Other": "command" }',
       "not sent: data.count: must be a JSON value, got a BigInt",
     ]);
     expect(faults()).toContain("Sys.ActorFault");
   });
 
-  test("[L11] emitting what is not declared, or does not fit, throws in the handler that does it", async () => {
+  test("[L11] an undeclared or invalid emission throws in its handler", async () => {
     const telling = capability({
       description: "tells",
       emits: { "Tell.Known": dataSchema((data) => (data === 1 ? undefined : "must be 1"), {}) },
@@ -437,12 +437,12 @@ describe("what actors emit", () => {
     loop.receive(command("Tell.It", "q2", "Tell.Known"), one);
     await settle();
     expect(one.received.map(({ data }) => (data as unknown as ErrorData).message)).toEqual([
-      'event Tell.Unknown is not among what telling declares as outbound; add it: emits: { "Tell.Unknown": true }',
+      'event Tell.Unknown is not declared as outbound by telling; add it: emits: { "Tell.Unknown": true }',
       "data: must be 1",
     ]);
   });
 
-  test("[L11] what an actor does to a message after it has sent it, or to one it was given, is seen by nobody", async () => {
+  test("[L11] an actor's later changes to a message are invisible to others", async () => {
     const actor = new BareActor();
     const { loop, client, settle } = await setup({ a: bare(() => actor) });
     const one = client();
@@ -460,7 +460,7 @@ describe("what actors emit", () => {
 });
 
 describe("observations", () => {
-  test("[L29] they are Sys events caused by what they tell of, and an observer that throws is let go", async () => {
+  test("[L29] observations are Sys events caused by the observed message, and an observer that throws is removed", async () => {
     let calls = 0;
     const { loop, client, settle, observed, host } = await setup({ echo });
     const reported: unknown[] = [];

@@ -20,7 +20,7 @@ async function run(seed: number): Promise<{ hash: string; sightings: Sightings }
 }
 
 describe("simulation", () => {
-  test("[L30] [N1] every request has exactly one answer or none after its client has gone, and a seed is a run", async () => {
+  test("[L30] [N1] every request has exactly one answer, or none after its client has left, and a seed repeats", async () => {
     const total: Record<string, number> = {};
     for (let seed = 1; seed <= SEEDS; seed++) {
       const [first, second] = [await run(seed), await run(seed)];

@@ -4,7 +4,7 @@ import { BareActor, bare, command, deferred, query, setup } from "./loop-setup.t
 import { streamJournal } from "./stream-journal.ts";
 
 describe("after the end", () => {
-  test("[L17] [L28] an actor whose restart was due is not started any more", async () => {
+  test("[L17] [L28] an actor with a due restart is not started after the end", async () => {
     const spawned: BareActor[] = [];
     const spawn = () => {
       spawned.push(new BareActor());
@@ -19,7 +19,7 @@ describe("after the end", () => {
     expect(spawned).toHaveLength(1);
   });
 
-  test("[L28] a request whose turn comes after the end is told that its actor is shutting down", async () => {
+  test("[L28] a request in a lane at the end is told that its actor is shutting down", async () => {
     const { loop, host, client, settle } = await setup({ a: bare(() => new BareActor()) });
     const one = client();
     await host.run(async () => {
@@ -32,7 +32,7 @@ describe("after the end", () => {
     ]);
   });
 
-  test("[L28] those that do not end are named for as long as they have not", async () => {
+  test("[L28] actors that do not end are named until they do", async () => {
     const ending = deferred();
     const slow = new BareActor();
     slow.terminate = () => ending.promise as never;
@@ -50,7 +50,7 @@ describe("after the end", () => {
     expect([...loop.actors.values()].map(({ state }) => state)).toEqual(["stopped", "stopped"]);
   });
 
-  test("[N12] a client that has unsubscribed while it was waited for gets nothing more", async () => {
+  test("[N12] a client that unsubscribed while it was stalled gets no more events", async () => {
     const { journal, append } = streamJournal();
     append("A.One");
     const { loop, client, settle } = await setup({}, { events: journal });

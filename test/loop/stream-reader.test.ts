@@ -80,7 +80,7 @@ describe("counted work", () => {
 });
 
 describe("slices", () => {
-  test("[L1] [N17] the host gets in after one page, however much of the journal is not wanted", async () => {
+  test("[L1] [N17] the host runs after one page, however many rows no stream wants", async () => {
     const { subscribe, host, pages, rowsRead } = await reading(20 * STREAM_PAGE_ROWS_MAX);
     for (let n = 0; n < 40; n++) subscribe({ from: cursorOf(at(n * STREAM_PAGE_ROWS_MAX)), types: ["No.Such"] });
     let before = 0;

@@ -43,7 +43,7 @@ for (const [where, store] of stores) {
       );
     });
 
-    test("[T7] firing late shifts nothing that follows, and slots that passed meanwhile are one firing", async () => {
+    test("[T7] a late firing shifts no later slot, and slots that passed meanwhile are one firing", async () => {
       const made = await timers({ store });
       await made.every({ everyMs: 100, message: template });
       // A machine that slept: the clock has gone on, no timer has fired.
@@ -111,7 +111,7 @@ for (const [where, store] of stores) {
       ["no message", { everyMs: 5 }, /message: must be an object/],
       ["no object", [], /must be an object with message/],
     ];
-    test("[T3] [T7] [T8] what is no schedule is 422 and says what is wrong, and nothing is armed", async () => {
+    test("[T3] [T7] [T8] an invalid schedule is 422 with its problem, and no timer is armed", async () => {
       const made = await timers({ store });
       for (const [what, data, problem] of refused) {
         await made.every(data, what);

@@ -4,8 +4,8 @@ import { MemoryDisk } from "../../src/store/memory/memory-disk.ts";
 import { memoryStore } from "../../src/store/memory/memory-store.ts";
 import { template, timers } from "./timer-setup.ts";
 
-describe("a timer that is set again while what it sent is being handled", () => {
-  test("[T6] [T9] sends nothing twice, and is not taken for handled before it is", async () => {
+describe("a timer that is set again while its message is being handled", () => {
+  test("[T6] [T9] a repeated timer sends no message twice, and its message counts as handled only after its handler", async () => {
     const host = simulatedHost(1);
     const disk = new MemoryDisk();
     const store = () => memoryStore({ host, disk });

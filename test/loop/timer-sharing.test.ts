@@ -14,7 +14,7 @@ function shared() {
   return { host, disk, store: () => memoryStore({ host, disk }) };
 }
 
-describe("timers that meet again", () => {
+describe("timers of two processes", () => {
   test("[T9] a set that is repeated under its id, by the same process or the next, is one timer", async () => {
     const { host, store } = shared();
     const first = await timers({ host, store, answers: () => true });
@@ -26,7 +26,7 @@ describe("timers that meet again", () => {
     expect(came).toHaveLength(1);
   });
 
-  test("[T9] of two processes one fires, and the other's look takes nothing away from it", async () => {
+  test("[T9] one of two processes fires a timer, and the other one's look does not disturb it", async () => {
     const { host, store } = shared();
     const one = await timers({ host, store });
     const two = await timers({ host, store });

@@ -107,7 +107,7 @@ describe("timers of kernels that share a store", () => {
     expect(b.sent).toHaveLength(1);
   });
 
-  test("[T15] a firing whose kernel lives is sent by no other, however long its handler takes", async () => {
+  test("[T15] a firing of a live kernel is sent by no other, however long its handler takes", async () => {
     const { host, open } = world();
     const a = await open(false);
     await a.set("set", { delayMs: 1_000, message: template });

@@ -105,7 +105,7 @@ for (const [where, store] of stores) {
       ["fine, but the template's type is none", { delayMs: 1, message: { ...template, type: "build.run" } }],
       ["fine, but the correlation is empty", { delayMs: 1, message: { ...template, metadata: { correlation: "" } } }],
     ];
-    test("[T3] what can never fire is 422, and nothing is armed", async () => {
+    test("[T3] a timer that can never fire is 422, and none is armed", async () => {
       const { set, host, one, loop, arrived } = await timers({ store });
       for (const [what, given] of refused) await set(given, what);
       expect(one.answers).toEqual(refused.map(([what]) => `error ${what} 422`));
@@ -135,7 +135,7 @@ for (const [where, store] of stores) {
       [undefined, ["own"], ["own"]],
       [undefined, undefined, undefined],
     ];
-    test("[F11] [T4] a template's label is added to that of who sets the timer, and takes nothing off it", async () => {
+    test("[F11] [T4] a template's label is added to that of the setter and removes none", async () => {
       const { set, host, arrived } = await timers({ store });
       for (const [index, [given, own]] of labels.entries()) {
         const message = { ...template, ...(own === undefined ? {} : { metadata: { label: own } }) };
@@ -173,7 +173,7 @@ for (const [where, store] of stores) {
 }
 
 describe("timers that outlive the process", () => {
-  test("[T6] after a restart what is overdue fires once, the rest on time", async () => {
+  test("[T6] after a restart overdue timers fire once, the others on time", async () => {
     const disk = new MemoryDisk();
     const before = await timers({ store: (host) => memoryStore({ host, disk }) });
     await before.set({ delayMs: 100, message: template }, "overdue");
@@ -222,7 +222,7 @@ describe("timers that outlive the process", () => {
     expect(arrived).toHaveLength(2);
   });
 
-  test("[T9] a store that takes nothing for the moment refuses the set and the cancel with 503, and the same set later is taken", async () => {
+  test("[T9] a store that refuses writes for the moment refuses set and cancel with 503, and accepts the same set later", async () => {
     let isFull = true;
     const { set, cancel, host, one, arrived } = await timers({
       store: (given) =>
@@ -285,7 +285,7 @@ describe("timers that outlive the process", () => {
     expect(arrived.map(({ message }) => message.type)).toEqual(["Timer.Fired", "Build.Run"]);
   });
 
-  test("[T6] what fired and was not handled when the process ended fires again, under the same id; what was handled does not", async () => {
+  test("[T6] a fired and unhandled message of an ended process is sent again under its id; a handled one is not", async () => {
     const disk = new MemoryDisk();
     const before = await timers({ store: (host) => memoryStore({ host, disk }) });
     await before.set({ delayMs: 100, message: template }, "unhandled");
@@ -311,7 +311,7 @@ describe("timers that outlive the process", () => {
     expect(await host.run(() => store.earliestDue())).toBeUndefined();
   });
 
-  test("[T6] so it does where the store cannot tell at first, or has marked it as fired and does not say so", async () => {
+  test("[T6] a fired message is sent again even if the store fails first, or marked it without an answer", async () => {
     const disk = new MemoryDisk();
     let fault: "no answer" | "not read" | undefined;
     const store = (host: SimulatedHost) =>
@@ -345,7 +345,7 @@ describe("timers that outlive the process", () => {
     expect(after.arrived.map(({ message }) => message.type)).toEqual(["Timer.Fired", "Build.Run"]);
   });
 
-  test("[T2] a timer that is kept, and whose setter has no answer yet, does not fire along with another", async () => {
+  test("[T2] a stored timer with an unanswered set does not fire along with another", async () => {
     const gate = deferred();
     let slow = false;
     const { set, host, one, arrived } = await timers({

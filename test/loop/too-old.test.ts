@@ -47,7 +47,7 @@ async function adding() {
 }
 
 describe("a command that is too old", () => {
-  test("[L32] [S101] repeated after its receipt has gone, it is answered with 410 and does nothing", async () => {
+  test("[L32] [S101] a command repeated after its receipt expired is answered with 410 and has no effect", async () => {
     const { host, add, forget, has, total } = await adding();
     const id = host.id();
     expect((await add(id, 5)).answer).toBe(`reply ${id} 5`);
@@ -62,7 +62,7 @@ describe("a command that is too old", () => {
     expect(total.get()).toBe(8);
   });
 
-  test("[L32] [S101] one that was never handled is refused too; an id without a time is not, and is known for ever", async () => {
+  test("[L32] [S101] an old command that was never handled is refused too; an id without a time is not", async () => {
     const { host, add, forget, total } = await adding();
     const late = host.id();
     expect((await add("order-17", 1)).answer).toBe("reply order-17 1");

@@ -37,8 +37,8 @@ async function shop(handle: Handle) {
   return { host, order, journal, space, client: one };
 }
 
-describe("what a transactional handler is given and gives", () => {
-  test("[L32] what it does to its data is not journaled, and the request again gets its answer", async () => {
+describe("data and emissions of a transactional handler", () => {
+  test("[L32] a handler's changes to its data are not journaled, and the repeated request gets its answer", async () => {
     const { order, journal, client } = await shop((data, _tx, _space, host) => {
       data.items.sort();
       data.at = host.now();
@@ -50,7 +50,7 @@ describe("what a transactional handler is given and gives", () => {
     expect(await journal("Shop.Order")).toEqual([{ items: [3, 1, 2] }]);
   });
 
-  test("[L32] a handler that runs again is given what was sent", async () => {
+  test("[L32] a handler that runs again gets the data as it was sent", async () => {
     let runs = 0;
     const { order, client } = await shop(async (data, tx, space, _host, another) => {
       const stock = space.cell<number>("stock");
@@ -67,7 +67,7 @@ describe("what a transactional handler is given and gives", () => {
     expect([runs > 1, client.answers]).toEqual([true, ["reply a [3,1,2,10]"]]);
   });
 
-  test("[L32] what it emits and answers is what it was at that moment", async () => {
+  test("[L32] emissions and answers are copied at that moment", async () => {
     const state = { count: 0 };
     const { order, journal, client } = await shop((_data, tx) => {
       state.count++;
@@ -85,7 +85,7 @@ describe("what a transactional handler is given and gives", () => {
     expect(await journal("Shop.Sold")).toEqual([{ count: 1 }, { count: 2 }]);
   });
 
-  test("[L32] [M6] it is told at once that what it emits is no JSON, and nothing of it stays", async () => {
+  test("[L32] [M6] a handler is told at once that its emission is not JSON, and has no effect", async () => {
     const { order, journal, space, client } = await shop((_data, tx, of) => {
       tx.set(of.cell("touched"), true);
       tx.emit("Shop.Sold", { when: new Date(0) } as never);

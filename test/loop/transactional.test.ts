@@ -50,7 +50,7 @@ async function counter() {
 }
 
 describe("transactional capabilities", () => {
-  test("[L32] what it emits must be declared and fit, or nothing happens", async () => {
+  test("[L32] an emission of a transactional handler must be declared and fit, or the command has no effect", async () => {
     const host = simulatedHost(1);
     const store = memoryStore({ host });
     const space = await host.run(() => Space.open({ store, host, name: "test" }));
@@ -94,7 +94,7 @@ describe("transactional capabilities", () => {
     ]);
   });
 
-  test("[L32] where nobody knows whether it was committed the answer says so, and the same request again is answered by its receipt", async () => {
+  test("[L32] after an unknown outcome the answer says so, and the repeated request is answered by its receipt", async () => {
     const { ask, latest, line } = await counter();
     line.plan = ({ method }) => (method === "commit" ? { loseAnswer: true } : {});
     expect(await ask(command("Count.Add", "a", 5))).toBe("error a 503");
@@ -106,7 +106,7 @@ describe("transactional capabilities", () => {
     expect(await ask(query("Count.Total", "q"))).toBe("reply q 5");
   });
 
-  test("[L32] a handler that wrote into what was not here yet runs again when it is", async () => {
+  test("[L32] a handler that wrote into an unloaded document runs again when it is loaded", async () => {
     const host = simulatedHost(1);
     const store = memoryStore({ host });
     const before = await host.run(() => Space.open({ store, host, name: "test" }));
@@ -126,7 +126,7 @@ describe("transactional capabilities", () => {
     expect([one.answers, stock.get()]).toEqual([["reply a null"], { tea: 7 }]);
   });
 
-  test("[L32] nothing of a handler that fails stays, and it may be tried again", async () => {
+  test("[L32] a failed handler has no effect, and its command may be tried again", async () => {
     const { ask, rows } = await counter();
     expect(await ask(command("Count.Add", "a", 13))).toBe("error a 422");
     expect(await ask(query("Count.Total", "q"))).toBe("reply q 0");
@@ -134,7 +134,7 @@ describe("transactional capabilities", () => {
     expect(await ask(command("Count.Add", "a", 1))).toBe("reply a 1");
   });
 
-  test("[L32] the same request again, twice at once after a restart, gets the same answer, and another one under its id 409", async () => {
+  test("[L32] a request repeated twice at once after a restart gets the same answer, and another one under its id 409", async () => {
     const host = simulatedHost(1);
     const line = new FaultyLine(memoryStore({ host }));
     const begin = async () => {
@@ -172,7 +172,7 @@ describe("transactional capabilities", () => {
     }
   });
 
-  test("[L32] the same request again gets the same answer and does nothing, whoever sends it", async () => {
+  test("[L32] a repeated request of any sender gets the same answer without another effect", async () => {
     const { ask, rows } = await counter();
     for (let n = 0; n < 3; n++) expect(await ask(command("Count.Add", "a", 5))).toBe("reply a 5");
     expect(await ask(query("Count.Total", "q"))).toBe("reply q 5");
@@ -186,7 +186,7 @@ describe("transactional capabilities", () => {
     ["an empty text", ""],
     ["an empty object", {}],
   ] as const) {
-    test(`[J3] [L32] a repeated command whose handler answers ${what} takes effect once`, async () => {
+    test(`[J3] [L32] a repeated command with the answer ${what} takes effect once`, async () => {
       const host = simulatedHost(1);
       const store = memoryStore({ host });
       const space = await host.run(() => Space.open({ store, host, name: "test" }));

@@ -43,7 +43,7 @@ describe("lanes", () => {
     expect(ids().indexOf("user")).toBe(600);
   });
 
-  test("[L3] the source decides the lane: from outside it is the user lane, whatever the type", async () => {
+  test("[L3] the source decides the lane: a message from outside enters the user lane with any type", async () => {
     const actor = new BareActor();
     const capability = bare(() => actor, {
       takes: [
@@ -67,7 +67,7 @@ describe("lanes", () => {
     expect(["Sys.X", "Syscall.Ping", "System.X", "SysX.Y"].map(laneOf)).toEqual(["system", "user", "user", "user"]);
   });
 
-  test("[L6] what a full lane does not take is answered or observed; an awaited answer is let in all the same", async () => {
+  test("[L6] a message that a full lane refuses is answered or observed; an awaited answer is accepted", async () => {
     const { actor } = recorder();
     const { loop, client, settle, faults } = await setup({ a: bare(() => actor, { emits: ["Bare.Told"] }) });
     const one = client();
@@ -95,7 +95,7 @@ describe("lanes", () => {
     expect(faults()).toEqual(["Sys.Overload", "Sys.Overload"]);
   });
 
-  test("[L2] an adapter that fails when it is given an answer is told of, and keeps nobody's turn from coming", async () => {
+  test("[L2] an adapter that throws at an answer is observed and delays no turn", async () => {
     const { actor } = recorder();
     const { loop, client, settle, faults } = await setup({ a: bare(() => actor) });
     const [broken, one] = [client(), client()];
@@ -117,7 +117,7 @@ describe("lanes", () => {
 });
 
 describe("microtasks", () => {
-  test("[L4] all of a turn's run before the next message, those they add included", async () => {
+  test("[L4] all microtasks of a turn run before the next message, those they add included", async () => {
     const order: string[] = [];
     const actor = new BareActor();
     actor.postMessage = (given) => {
@@ -133,7 +133,7 @@ describe("microtasks", () => {
     expect(order).toEqual(["m1", "a", "b", "c", "added", "m2"]);
   });
 
-  test("[L4] one that schedules itself for ever is cut at the cap and reported; messages still go through", async () => {
+  test("[L4] a microtask that schedules itself forever is cut at the cap and reported; messages still go through", async () => {
     const actor = new BareActor();
     const { loop, client, host, faults } = await setup({ a: bare(() => actor) });
     let runs = 0;
@@ -149,7 +149,7 @@ describe("microtasks", () => {
     expect(faults()).toContain("Sys.MicrotaskOverflow");
   });
 
-  test("[L4] one that throws is reported, and the others run", async () => {
+  test("[L4] a microtask that throws is reported, and the others run", async () => {
     const { loop, settle, faults } = await setup({});
     const ran: number[] = [];
     loop.microtask(() => void ran.push(1));
@@ -164,7 +164,7 @@ describe("microtasks", () => {
 });
 
 describe("the host", () => {
-  test("[L5] turns share a macrotask for so many turns, then a timer that is due gets in", async () => {
+  test("[L5] turns share a macrotask for a bounded number of turns, then a due timer runs", async () => {
     const actor = new BareActor();
     const { loop, client, host } = await setup({ a: bare(() => actor) });
     const one = client();
@@ -199,7 +199,7 @@ describe("the host", () => {
   });
 
   for (const turnMs of [0.1, 1, 3, 50]) {
-    test(`[L1] [L5] a slice of turns of ${turnMs} ms ends when its time is over, whatever came before`, () => {
+    test(`[L1] [L5] a slice of turns of ${turnMs} ms ends when its time is over, after any previous load`, () => {
       let nowMs = 0;
       // Time passes within turns, which simulated time does not; nothing else of the host is used.
       const host: Host = Object.assign(Object.create(simulatedHost(1)), { monotonic: () => nowMs });

@@ -64,8 +64,8 @@ describe("actors that would wait for themselves", () => {
   });
 });
 
-describe("what is no circle", () => {
-  test("[L34] the same actor asked twice, one after the other, or by two who do not wait for each other", async () => {
+describe("requests without a circle", () => {
+  test("[L34] an actor asked twice, one after the other, or by two independent actors, closes no circle", async () => {
     const both = capability({
       description: "asks twice",
       sends: { "B.Ask": "query" },
@@ -119,7 +119,7 @@ describe("what is no circle", () => {
     expect(faults()).toEqual([]);
   });
 
-  test("[L34] of an actor that cannot tell what it handles nothing is assumed", async () => {
+  test("[L34] an actor that cannot tell its messages closes no circle", async () => {
     const actor = new BareActor();
     const { loop, client, settle, faults } = await setup({
       a: asks("A"),

@@ -12,7 +12,7 @@ if ("Worker" in globalThis) {
   );
 } else {
   describe("without Web Workers", () => {
-    test("[L31] it is said what to use instead", () => {
+    test("[L31] without Web Workers the error names the alternative", () => {
       expect(() => workerActor("anything.ts")).toThrow(/nodeWorkerActor/);
     });
   });

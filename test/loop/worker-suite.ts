@@ -51,7 +51,7 @@ export function workerSuite(kind: string, spawn: () => CapabilityActor, spawnBar
       await loop.stop();
     });
 
-    test("[L12] [L31] what is declared and the worker does not handle is an error, not an empty answer", async () => {
+    test("[L12] [L31] a declared type without a handler in the worker is an error, not an empty answer", async () => {
       const { loop, ask } = await boot();
       expect(await ask("Work.Missing", "m")).toBe(
         "500 query Work.Missing is declared, but the actor has no handler for it",
@@ -68,7 +68,7 @@ export function workerSuite(kind: string, spawn: () => CapabilityActor, spawnBar
       ["question", `500 not sent: data.${impure}`],
       ["message", `500 not sent: data.${impure}`],
     ];
-    test("[L11] [L31] what cannot be cloned is the end of its own message, and nothing else that the worker has in hand", async () => {
+    test("[L11] [L31] a value that cannot be cloned fails its own message and no other of the worker", async () => {
       const { loop, ask, observed } = await boot();
       for (const [what, answer] of odd) {
         const answers = [ask("Work.Odd", what, what), ask("Work.Double", `beside ${what}`, 2)];
@@ -140,9 +140,13 @@ export function workerSuite(kind: string, spawn: () => CapabilityActor, spawnBar
         },
       });
       const answer = answerOf(await loop.request(query("Work.Odd", "q", "undeclared")));
-      expect(answer).toMatch(/^500 Work\.Secret was not emitted: event Work\.Secret is not among what work declares/);
+      expect(answer).toMatch(
+        /^500 Work\.Secret was not emitted: event Work\.Secret is not declared as outbound by work/,
+      );
       const told = deliveries.get("Work.Told")?.(message("event", "Work.Told", "e1", "undeclared"));
-      await expect(told).rejects.toThrow(/^Work\.Secret was not emitted: event Work\.Secret is not among/);
+      await expect(told).rejects.toThrow(
+        /^Work\.Secret was not emitted: event Work\.Secret is not declared as outbound by/,
+      );
       await loop.drained();
       await loop.stop();
     });
@@ -177,7 +181,7 @@ export function workerSuite(kind: string, spawn: () => CapabilityActor, spawnBar
       await loop.stop();
     });
 
-    test("[L31] [L41] what a worker sends is kept, and not what it asks", async () => {
+    test("[L31] [L41] a worker's sends are journaled, and its requests are not", async () => {
       const kept: Json[] = [];
       const home = capability({
         ...{ description: "home", durable: "unawaited" },
@@ -208,7 +212,7 @@ export function workerSuite(kind: string, spawn: () => CapabilityActor, spawnBar
       await loop.stop();
     });
 
-    test("[L17] [L31] what escapes a worker ends it: its requests are answered with 500, and another takes its place", async () => {
+    test("[L17] [L31] an escaped error ends a worker: its requests are answered with 500, and another takes its place", async () => {
       const { loop, ask, comesBack } = await boot();
       // One line: no runtime's excerpt of the source, and no stack.
       expect(await ask("Work.Crash", "c")).toMatch(/^500 work crashed: [^\n|]*escaped[^\n|]*$/);
@@ -218,7 +222,7 @@ export function workerSuite(kind: string, spawn: () => CapabilityActor, spawnBar
     });
 
     for (const thrown of ["error", "", null]) {
-      test(`[L17] [L31] a worker that crashes by something without a text has a reason: ${JSON.stringify(thrown)}`, async () => {
+      test(`[L17] [L31] a worker that crashes by a value without a text has a reason: ${JSON.stringify(thrown)}`, async () => {
         const { loop, ask } = await boot();
         expect(await ask("Work.CrashSilently", "c", thrown)).toMatch(/^500 work crashed: \S/);
         await loop.stop();

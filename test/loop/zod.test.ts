@@ -106,7 +106,7 @@ describe("schemas of whole messages", () => {
     });
   }
 
-  test("[L8] what fits arrives as it was sent, though zod would drop what it does not know", async () => {
+  test("[L8] data that fits arrives as it was sent, although zod would drop unknown fields", async () => {
     const actor = new BareActor();
     const { loop, client, settle } = await setup({ notes: spelledOut(get, actor) });
     const asked = query("Note.Get", "q1", { key: "a", more: 1 });
@@ -116,7 +116,7 @@ describe("schemas of whole messages", () => {
     expect(actor.posted).toEqual([sent]);
   });
 
-  test("[L8] [L11] what does not fit is 422 with its place, and an answer that does not fit is 500", async () => {
+  test("[L8] [L11] data that does not fit is 422 with its place, and such an answer is 500", async () => {
     const actor = new BareActor();
     const { loop, client, settle } = await setup({ notes: spelledOut(get, actor) });
     const one = client();
@@ -164,7 +164,7 @@ describe("schemas of data", () => {
     return { ...made, one: made.client() };
   }
 
-  test("[L7] [L8] a handler gets what its schema says, or the sender 422", async () => {
+  test("[L7] [L8] a handler gets the schema's output, or the sender 422", async () => {
     const { loop, one, settle } = await greeting();
     loop.receive(command("Greeter.Hello", "c1", { name: " Ada ", times: 2 }), one);
     loop.receive(command("Greeter.Hello", "c2", { name: "" }), one);
@@ -189,7 +189,7 @@ describe("schemas of data", () => {
     expect(faults()).toEqual(["Sys.ActorFault"]);
   });
 
-  test("[L25] Syscall.Describe gives zod's own JSON Schema of what goes in and comes out", async () => {
+  test("[L25] Syscall.Describe gives zod's own JSON Schema of input and output", async () => {
     const { loop, one, settle } = await greeting();
     loop.receive(query("Syscall.Describe", "q1", { name: "Greeter.Hello" }), one);
     await settle();

@@ -99,7 +99,7 @@ describe("a thrown value", () => {
       expect(problem(data)).toBe(undefined);
       expect(data.message.length).toBeLessThan(1_100);
     }
-    expect(fromError(hostile).message).toBe("something unprintable was thrown");
+    expect(fromError(hostile).message).toBe("an unprintable value was thrown");
     expect(fromError(undefined).message).toBe("undefined was thrown");
     expect(fromError(new TypeError("")).message).toBe("TypeError");
   });

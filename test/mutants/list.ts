@@ -2,6 +2,7 @@
 import { BUS_MUTANTS } from "./bus-mutants.ts";
 import { LOOP_MUTANTS } from "./loop-mutants.ts";
 import type { Mutant } from "./mutant.ts";
+import { ROOM_MUTANTS } from "./room-mutants.ts";
 import { SCHEDULER_MUTANTS } from "./scheduler-mutants.ts";
 import { STORE_MUTANTS } from "./store-mutants.ts";
 import { WORK_MUTANTS } from "./work-mutants.ts";
@@ -12,4 +13,5 @@ export const MUTANTS: readonly Mutant[] = [
   ...LOOP_MUTANTS,
   ...SCHEDULER_MUTANTS,
   ...WORK_MUTANTS,
+  ...ROOM_MUTANTS,
 ];

@@ -17,6 +17,18 @@ const SAMPLE: Mutant = {
   tests: ["test/message/topic.test.ts"],
 };
 
+/** Ids of rules of the spec, and of its promises. */
+const RULES = new Set(
+  readdirSync(join(ROOT, "docs"), { recursive: true, encoding: "utf8" })
+    .filter((name) => /^(SPEC|spec[/\\].*)\.md$/.test(name))
+    .flatMap((name) => [...readFileSync(join(ROOT, "docs", name), "utf8").matchAll(/^- \*\*([A-Z]\d+)\*\*/gm)])
+    .map(([, id]) => id as string),
+);
+/** Each room of `src/` has at least this many. */
+const ROOM_MIN = 3;
+const ROOMS = readdirSync(join(ROOT, "src"), { withFileTypes: true })
+  .filter((entry) => entry.isDirectory())
+  .map(({ name }) => name);
 const PROMISES = [...readFileSync(join(ROOT, "docs", "SPEC.md"), "utf8").matchAll(/^- \*\*([A-Z]\d+)\*\*/gm)].map(
   ([, id]) => id as string,
 );
@@ -35,6 +47,17 @@ describe("the list of planted bugs", () => {
     expect(new Set(MUTANTS.map(({ name }) => name)).size).toBe(MUTANTS.length);
     const count = (id: string) => MUTANTS.filter(({ breaks }) => breaks === id).length;
     expect(PROMISES.filter((id) => count(id) < 2)).toEqual([]);
+  });
+
+  test(`[K115] each breaks a rule of the spec, and each room has at least ${ROOM_MIN}`, () => {
+    expect(MUTANTS.filter(({ breaks }) => !RULES.has(breaks)).map(({ name }) => name)).toEqual([]);
+    const inRoom = (room: string) => MUTANTS.filter(({ file }) => file.startsWith(`src/${room}/`)).length;
+    expect(ROOMS.filter((room) => inRoom(room) < ROOM_MIN)).toEqual([]);
+  });
+
+  test("[K115] each file of `src/work` has one, except lists of errors", () => {
+    const files = readdirSync(join(ROOT, "src", "work")).filter((name) => name !== "work-error.ts");
+    expect(files.filter((name) => !MUTANTS.some(({ file }) => file === `src/work/${name}`))).toEqual([]);
   });
 
   test("[K116] a text that is gone, or stands there twice, is an error that says to update the list", () => {

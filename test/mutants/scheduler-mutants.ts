@@ -167,8 +167,8 @@ export const SCHEDULER_MUTANTS: readonly Mutant[] = [
     name: "send-without-receipt",
     breaks: "I11",
     file: "src/scheduler/send-commit.ts",
-    find: "    transaction.leave(receipt);\n    labelReceipt(handling, transaction, receipt);\n    labelMessages",
-    replace: "    labelReceipt(handling, transaction, receipt);\n    labelMessages",
+    find: "    handling.seal(send.receipt(result));",
+    replace: "    handling.seal();",
     tests: ["test/scheduler/stream-receipts.test.ts"],
   },
   {

@@ -3,6 +3,7 @@ import type { Mutant } from "./mutant.ts";
 
 const ONCE = "test/work/once.test.ts";
 const OPTIONS = "test/work/options.test.ts";
+const PARTS = "test/work/parts.test.ts";
 const MESSAGES = "test/work/tx-messages.test.ts";
 
 export const WORK_MUTANTS: readonly Mutant[] = [
@@ -26,8 +27,8 @@ export const WORK_MUTANTS: readonly Mutant[] = [
     name: "work-writes-after-await-commit-alone",
     breaks: "U38",
     file: "src/work/attempt.ts",
-    find: "return asyncContext.run(this, () => this.within(code));",
-    replace: "return this.within(code);",
+    find: "const value = asyncContext.run(this, () => this.within(code));",
+    replace: "const value = this.within(code);",
     tests: [ONCE],
   },
   {
@@ -71,12 +72,36 @@ export const WORK_MUTANTS: readonly Mutant[] = [
     tests: [ONCE],
   },
   {
-    name: "work-unloaded-document-read-as-absent",
+    name: "work-stream-reads-unloaded-documents-as-absent",
     breaks: "U47",
     file: "src/work/attempt.ts",
     find: `    if (this.kind.onMissing === "go-on") return;\n`,
     replace: "    if (this.kind.onMissing !== undefined) return;\n",
-    tests: [ONCE, "test/cells/transact.test.ts"],
+    tests: [ONCE],
+  },
+  {
+    name: "work-plain-write-commits-alone",
+    breaks: "U37",
+    file: "src/work/attempt.ts",
+    find: "    views.attempt = this;\n",
+    replace: "",
+    tests: [ONCE],
+  },
+  {
+    name: "work-repeated-command-runs-again",
+    breaks: "U6",
+    file: "src/loop/transactional.ts",
+    find: `return message.kind === "command" && this.#receipts.isNew(id) ?`,
+    replace: `return message.kind === "command" || this.#receipts.isNew(id) ?`,
+    tests: [ONCE],
+  },
+  {
+    name: "work-stream-handler-without-timeout",
+    breaks: "U36",
+    file: "src/scheduler/dispatch.ts",
+    find: "handler.timeoutMs ?? HANDLER_TIMEOUT_MS",
+    replace: "handler.timeoutMs ?? 0",
+    tests: [ONCE],
   },
   {
     name: "work-attempt-not-counted",
@@ -253,7 +278,7 @@ export const WORK_MUTANTS: readonly Mutant[] = [
     file: "src/work/handler-options.ts",
     find: "(concurrency as number) >= 1",
     replace: "(concurrency as number) >= 0",
-    tests: ["test/loop/places.test.ts", "test/bus/options.test.ts", OPTIONS],
+    tests: [PARTS],
   },
   {
     name: "work-short-handlers-stuck-at-once",
@@ -267,8 +292,8 @@ export const WORK_MUTANTS: readonly Mutant[] = [
     name: "work-overrun-never-over",
     breaks: "U113",
     file: "src/work/work-board.ts",
-    find: "    if (count < LEFT_BEHIND_FAULT) this.#overrun.delete(handler);\n    else if",
-    replace: "    if (count >= LEFT_BEHIND_FAULT &&",
+    find: "    if (count < LEFT_BEHIND_FAULT) this.#overrun.delete(handler);\n    else if (",
+    replace: "    if (count >= LEFT_BEHIND_FAULT && ",
     tests: ["test/work/work-board.test.ts"],
   },
   {
@@ -296,12 +321,12 @@ export const WORK_MUTANTS: readonly Mutant[] = [
     tests: [ONCE],
   },
   {
-    name: "work-timers-early-by-a-part-of-a-millisecond",
+    name: "work-timers-early-by-part-of-a-millisecond",
     breaks: "U72",
     file: "src/work/outbox.ts",
     find: "const dueAtMs = Math.ceil(at ?? nowMs + (delayMs as number));",
     replace: "const dueAtMs = Math.floor(at ?? nowMs + (delayMs as number));",
-    tests: [MESSAGES],
+    tests: [ONCE],
   },
   {
     name: "work-timer-names-shared-by-spaces",
@@ -325,7 +350,7 @@ export const WORK_MUTANTS: readonly Mutant[] = [
     file: "src/work/timer-row.ts",
     find: "  const was = data.schedule === undefined ? {} : { was: data as never as Json };",
     replace: "  const was = data.schedule === undefined ? {} : {};",
-    tests: ["test/loop/timer-sharing.test.ts", "test/loop/timer-every.test.ts"],
+    tests: [PARTS],
   },
   {
     name: "work-refusal-not-returned-is-no-mistake",
@@ -365,7 +390,7 @@ export const WORK_MUTANTS: readonly Mutant[] = [
     file: "src/work/cancellation.ts",
     find: "    if (this.#reason) this.#controller.abort(this.#reason);\n    return",
     replace: "    return",
-    tests: ["test/work/timeout.test.ts"],
+    tests: [PARTS],
   },
   {
     name: "work-schedule-drifts",
@@ -381,7 +406,7 @@ export const WORK_MUTANTS: readonly Mutant[] = [
     file: "src/work/schedule.ts",
     find: "nextOccurrence(schedule.cron, Math.max(slotMs, nowMs), schedule.timezone)",
     replace: "nextOccurrence(schedule.cron, slotMs, schedule.timezone)",
-    tests: ["test/loop/cron.test.ts"],
+    tests: [PARTS],
   },
   {
     name: "work-label-of-a-timer-replaced-by-its-template",
@@ -405,6 +430,6 @@ export const WORK_MUTANTS: readonly Mutant[] = [
     file: "src/work/lineage.ts",
     find: `    if (this.state === "confirmed" || this.state === "failed") return;\n`,
     replace: "",
-    tests: ["test/cells/launch.test.ts", "test/scheduler/stream-lineage.test.ts"],
+    tests: [PARTS],
   },
 ];

@@ -51,7 +51,7 @@ async function installed(): Promise<string> {
 }
 
 describe("the packed package", () => {
-  test("[K48] installs in an empty project with nothing but its dependencies, and its command makes and runs an app", async () => {
+  test("[K48] the package installs in an empty project with only its dependencies, and its command creates and runs an app", async () => {
     const folder = await installed();
     const command = join(folder, "node_modules", "millrace", "bin", "millrace.mjs");
     const made = await runProgram(process.execPath, [command, "init", "app"], { cwd: folder });
@@ -65,7 +65,7 @@ describe("the packed package", () => {
     expect(await kernel.stop()).toBe(0);
   });
 
-  test("[K48] has no syntax that only the newest engines know", () => {
+  test("[K48] the package has no syntax that only the newest engines know", () => {
     const folder = join(project.packageFolder, "dist");
     const files = readdirSync(folder, { recursive: true, encoding: "utf8" }).filter((file) => file.endsWith(".js"));
     expect(files.length).toBeGreaterThan(7);
@@ -91,7 +91,7 @@ describe("the packed package", () => {
     expect(met.size).toBeGreaterThan(5);
   });
 
-  test("[K150] the types of what needs no Node compile without those of Node, and with the language of a year ago", async () => {
+  test("[K150] types of the entry points without Node compile without Node's types, with the language of a year ago", async () => {
     const compilerOptions = {
       ...{ target: "es2024", lib: ["es2024", "dom"], module: "nodenext", types: [], strict: true, noEmit: true },
     };
@@ -127,7 +127,7 @@ describe("the packed package", () => {
     expect(fields).toBeGreaterThan(1000);
   });
 
-  test("[K48] holds the build, the command and the papers, and nothing else", async () => {
+  test("[K48] the package has the build, the command and the papers, and no other files", async () => {
     const files = createPackageFromTarballData(readFileSync(tarball)).listFiles();
     const outside = files.filter((file) => !/^\/node_modules\/millrace\/(?:dist|bin)\//.test(file));
     expect(outside.map((file) => file.split("/").at(-1)).sort()).toEqual([
@@ -139,14 +139,14 @@ describe("the packed package", () => {
     expect(files.filter((file) => /\.(?:test|tsbuildinfo)/.test(file))).toEqual([]);
   });
 
-  test("[K48] publint finds nothing", async () => {
+  test("[K48] publint reports no problem", async () => {
     const data = readFileSync(tarball);
     const tarballData = data.buffer.slice(data.byteOffset, data.byteOffset + data.byteLength) as ArrayBuffer;
     const { messages, pkg } = await publint({ pack: { tarball: tarballData }, strict: true });
     expect(messages.map((message) => formatMessage(message, pkg))).toEqual([]);
   });
 
-  test("[K48] attw finds nothing, for those who import an ESM package", async () => {
+  test("[K48] attw reports no problem for importers of an ESM package", async () => {
     const result = await checkPackage(createPackageFromTarballData(readFileSync(tarball)));
     if (!result.types) throw new Error("attw sees no types in the package");
     const { entrypoints, problems } = result;

@@ -9,6 +9,8 @@ const env: Readonly<Record<string, string | undefined>> = globalThis.process.env
 /** The one switch of all long forms. An empty text is not a long run. */
 export const isLongRun = env["TEST_LONG"] === "1";
 const hasBudget = env["TEST_WHOLE"] !== "1";
+/** Caps every budget, to try the long form of one file: `TEST_LONG=1 TEST_MINUTES=0.2 npx vitest run FILE`. */
+const minutesMax = Number(env["TEST_MINUTES"] ?? "") || Number.POSITIVE_INFINITY;
 
 /** Time between two lines of progress. */
 const PROGRESS_MS = 30_000;
@@ -67,7 +69,7 @@ export class Rounds {
       const spent = ((nowMs - this.#startMs) / 60_000).toFixed(1);
       console.log(`${name}: ${done} of ${roundsMax(this.#part)}, ${spent} of ${hasBudget ? minutes : "any"} minutes`);
     }
-    return done < short || !hasBudget || nowMs - this.#startMs < minutes * 60_000;
+    return done < short || !hasBudget || nowMs - this.#startMs < Math.min(minutes, minutesMax) * 60_000;
   }
 }
 

@@ -17,7 +17,7 @@ await kernel.close();
 `;
 
 describe("a bundle", () => {
-  test("[K58] runs a kernel; what needs yaml says in one line what to do", async () => {
+  test("[K58] a bundle runs a kernel; code that needs yaml reports its absence in one line", async () => {
     const folder = scratchFolder();
     writeFileSync(join(folder, "program.ts"), PROGRAM);
     const input = join(folder, "program.ts");

@@ -29,7 +29,7 @@ describe("the form of a run", () => {
     expect(environmentOf("long", { TEST_WHOLE: "1" }, false)["TEST_WHOLE"]).toBeUndefined();
   });
 
-  test("[K110] budgets are removed by --whole beside --long, and by it alone nothing is long", () => {
+  test("[K110] budgets are removed by --whole beside --long; alone it makes no part long", () => {
     expect([formOf([]), formOf(["--whole"]), formOf(["--long"]), formOf(["--long", "--whole"])]).toEqual([
       "short",
       "short",

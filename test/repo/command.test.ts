@@ -73,7 +73,7 @@ describe("start", () => {
     expect(await kernel.ended()).toBe(130);
     expect(kernel.output).not.toMatch(/stopped/);
     expect(kernel.complaints).toBe(
-      "millrace: ended at once: Gate.Hold did not finish; the next start takes up what the journal has\n",
+      "millrace: ended at once: Gate.Hold did not finish; the next start continues from the journal\n",
     );
     await client.close();
     expect(await held).toBe("never answered");
@@ -147,7 +147,7 @@ describe("start", () => {
     );
     rmSync(kernel.socketPath);
     expect((await millrace(["start"])).stderr).toBe(
-      `millrace: a kernel is running in .millrace without .millrace/kernel.sock: it is starting or ending, or somebody removed that; end it with: kill ${pid}, or set MILLRACE_DIR\n`,
+      `millrace: a kernel is running in .millrace without .millrace/kernel.sock: it is starting or ending, or the file was removed; end it with: kill ${pid}, or set MILLRACE_DIR\n`,
     );
     const doctor = await millrace(["doctor"]);
     expect(doctor.code).toBe(1);
@@ -160,12 +160,12 @@ describe("start", () => {
     [
       "a promise that nobody awaits",
       'Promise.reject(new Error("floating"))',
-      /^millrace: a promise was not awaited, and nobody caught what it was rejected with; the kernel ends: Error: floating\n {2}at .*app\.mjs:2:\d+\)\n$/,
+      /^millrace: a promise was not awaited, and its rejection was not caught; the kernel ends: Error: floating\n {2}at .*app\.mjs:2:\d+\)\n$/,
     ],
     [
       "an error in a callback",
       'setImmediate(() => { throw "loose"; })',
-      /^millrace: an error was thrown that nobody caught; the kernel ends: loose\n$/,
+      /^millrace: an error was not caught; the kernel ends: loose\n$/,
     ],
   ];
   test.for(uncaught)(
@@ -189,7 +189,7 @@ describe("start", () => {
     },
   );
 
-  test("[K60] an app that listens to what nobody caught decides itself what it means", async () => {
+  test("[K60] an app that listens to uncaught errors decides about them itself", async () => {
     const { cwd } = setup();
     writeFileSync(
       join(cwd, "app.mjs"),
@@ -216,7 +216,7 @@ describe("start", () => {
     ],
     [
       "await new Promise(() => undefined);",
-      /^millrace: app\.mjs never finished loading: it awaits, outside of any function, something that does not come\n$/,
+      /^millrace: app\.mjs never finished loading: it awaits, outside of any function, a promise that does not settle\n$/,
     ],
     [
       'import "./other"; export default {};',
@@ -244,7 +244,7 @@ describe("start", () => {
     expect((await millrace(["start", "empty.mjs"])).stderr).toMatch(/^millrace: empty\.mjs has no app; write: .*\n$/);
     writeFileSync(join(cwd, "bare.mjs"), 'import "no-such-package"; export default {};');
     expect((await millrace(["start", "bare.mjs"])).stderr).toMatch(
-      /^millrace: Cannot find package 'no-such-package' .*bare\.mjs; install what the app needs first: npm install\n$/,
+      /^millrace: Cannot find package 'no-such-package' .*bare\.mjs; install its dependencies first: npm install\n$/,
     );
     writeFileSync(join(cwd, "wrong.mjs"), "export default { thing: {} };");
     const wrong = await millrace(["start", "wrong.mjs"]);
@@ -280,7 +280,7 @@ describe("talking", () => {
     expect(told).toMatchObject({ status: 0, stdout: expect.stringMatching(/^reply {2}\{"from":"a pipe"\} /) });
   });
 
-  test("[K43] graph says so where there is nothing of the user's to draw", async () => {
+  test("[K43] graph tells that the app has no parts to draw", async () => {
     const { cwd, millrace } = setup();
     await KernelProcess.start(cwd);
     const drawn = await millrace(["graph"]);
@@ -297,12 +297,14 @@ describe("talking", () => {
     const unknown = await millrace(["send", "Nobody.There"]);
     expect(unknown).toMatchObject({ code: 1, stdout: "" });
     expect(unknown.stderr).toMatch(
-      /^millrace: error 404: nobody handles command Nobody\.There; "millrace ls types" lists what is handled {3}[0-9a-f-]{36}\n$/,
+      /^millrace: error 404: no capability handles command Nobody\.There; "millrace ls types" lists the types {3}[0-9a-f-]{36}\n$/,
     );
     const slip = await millrace(["query", "Ledger.Raed"]);
-    expect(slip.stderr).toMatch(/nobody handles query Ledger\.Raed; did you mean Ledger\.Read\? {3}/);
+    expect(slip.stderr).toMatch(/no capability handles query Ledger\.Raed; did you mean Ledger\.Read\? {3}/);
     const other = await millrace(["send", "Ledger.Read"]);
-    expect(other.stderr).toMatch(/nobody handles command Ledger\.Read; it is a query: millrace query Ledger\.Read {3}/);
+    expect(other.stderr).toMatch(
+      /no capability handles command Ledger\.Read; it is a query: millrace query Ledger\.Read {3}/,
+    );
     const late = await millrace(["send", "Gate.Hold", "--timeout", "50"]);
     expect(late).toMatchObject({ code: 1, stdout: "" });
     expect(late.stderr).toMatch(/^millrace: no answer to Gate\.Hold within 50 ms \(id [0-9a-f-]{36}\)\n$/);
@@ -360,7 +362,7 @@ describe("talking", () => {
     });
   });
 
-  test("[K19] tail shows the last rows and then what comes, until it is interrupted", async () => {
+  test("[K19] tail shows the last rows and then new ones, until it is interrupted", async () => {
     const { cwd, millrace } = setup();
     const kernel = await KernelProcess.start(cwd);
     await using client = await kernel.connect();
@@ -418,24 +420,21 @@ describe("files", () => {
   });
 
   // Root may look everywhere.
-  test.skipIf(process.getuid?.() === 0)(
-    "[K10] [K11] another user's directory is named as such, in one line",
-    async () => {
-      const { cwd, millrace, leaveRows } = setup();
-      await leaveRows();
-      chmodSync(join(cwd, ".millrace"), 0o000);
-      const [looked, sent] = [await millrace(["ls", "events"]), await millrace(["send", "Syscall.Ping"])];
-      chmodSync(join(cwd, ".millrace"), 0o700);
-      expect(looked).toMatchObject({
-        code: 1,
-        stderr: expect.stringMatching(/^millrace: .*cannot be looked at: EACCES.*; is it another user's\?\n$/),
-      });
-      expect(sent).toMatchObject({
-        code: 3,
-        stderr: expect.stringMatching(/^millrace: not reachable: this user may not use .*; it is its owner's alone\n$/),
-      });
-    },
-  );
+  test.skipIf(process.getuid?.() === 0)("[K10] [K11] another user's directory is reported in one line", async () => {
+    const { cwd, millrace, leaveRows } = setup();
+    await leaveRows();
+    chmodSync(join(cwd, ".millrace"), 0o000);
+    const [looked, sent] = [await millrace(["ls", "events"]), await millrace(["send", "Syscall.Ping"])];
+    chmodSync(join(cwd, ".millrace"), 0o700);
+    expect(looked).toMatchObject({
+      code: 1,
+      stderr: expect.stringMatching(/^millrace: .*cannot be looked at: EACCES.*; is it another user's\?\n$/),
+    });
+    expect(sent).toMatchObject({
+      code: 3,
+      stderr: expect.stringMatching(/^millrace: not reachable: this user may not use .*; it is its owner's alone\n$/),
+    });
+  });
 
   test("[K10] a directory open to others is reported, and closed by start", async () => {
     const { cwd, millrace } = setup();
@@ -453,7 +452,7 @@ describe("files", () => {
   });
 });
 
-describe("places where nothing can be written", () => {
+describe("places that cannot be written", () => {
   const long = "d".repeat(150);
   const unusable: readonly (readonly [directory: string, why: string])[] = [
     ["notes.txt", "notes.txt is not a directory"],
@@ -531,7 +530,7 @@ describe("calls", () => {
       ["ls", "events", "--status", "odd"],
       /^millrace: --status is one of pending, processing, done, failed, not "odd"\n$/,
     ],
-    [["ls", "sheep"], /^millrace: name what to list: events, requests, .*\n$/],
+    [["ls", "sheep"], /^millrace: name the kind to list: events, requests, .*\n$/],
     [["bench", "x", "y"], /^millrace: one word too many: "x"; usage: millrace bench .*\n$/],
     [["tail", "--lsat", "5"], /^millrace: Unknown option '--lsat'; did you mean --last\? usage: millrace tail .*\n$/],
     [["help", "sned"], /^millrace: there is no verb "sned"; did you mean send\? .*\n$/],
@@ -564,7 +563,7 @@ describe("calls", () => {
     expect(refused.stderr).toMatch(/^millrace: app\.ts cannot be read: .* \(.*app\.ts:2\)\n$/);
   });
 
-  test("[K11] what fails ends with 1 and one line that says what to do", async () => {
+  test("[K11] a failure ends with 1 and one line with a remedy", async () => {
     const { cwd, millrace } = setup();
     expect(await millrace(["verify"])).toEqual({
       code: 1,
@@ -610,7 +609,7 @@ describe("calls", () => {
     expect(readdirSync(cwd)).toEqual([]);
   });
 
-  test("[K57] a variable that begins as ours do and means nothing is told once, and the verb goes on", async () => {
+  test("[K57] an unknown variable with our prefix is reported once, and the verb continues", async () => {
     const { cwd, millrace } = setup();
     const misspelt = { [["MILLRACE", "DRI"].join("_")]: "elsewhere" };
     const complaint = "millrace: the variable MILLRACE_DRI is not known here; did you mean MILLRACE_DIR?\n";
@@ -654,7 +653,7 @@ describe("looking", () => {
       expect(await runProgram("/bin/sh", ["-c", line], { cwd, env: COMPILE_CACHE })).toEqual({
         code: 1,
         stdout: "",
-        stderr: "millrace: what it has to say cannot be written: ENOSPC: no space left on device, write\n",
+        stderr: "millrace: its output cannot be written: ENOSPC: no space left on device, write\n",
       });
     },
   );

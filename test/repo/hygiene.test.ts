@@ -27,7 +27,7 @@ function findings(pattern: RegExp): string[] {
 const isClone = existsSync(join(ROOT, ".git"));
 
 describe.skipIf(!isClone)(`tracked files${isClone ? "" : " (this is no clone)"}`, () => {
-  test("[K5] none holds a path of somebody's machine", () => {
+  test("[K5] no file holds a path of a contributor's machine", () => {
     expect(findings(MACHINE_PATH)).toEqual([]);
     const sample = ["", "home", "ada"].join("/");
     expect(`see ${sample}/notes`.match(MACHINE_PATH)?.[0]).toBe(sample);

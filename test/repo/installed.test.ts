@@ -35,7 +35,7 @@ function setup() {
 }
 
 describe("the set-up script", () => {
-  test("[K3] a complete installation is left alone, whoever made it", () => {
+  test("[K3] a complete installation is left alone", () => {
     const { root, installed, record } = setup();
     expect(whyInstall(root)).toBeUndefined();
     record({ ...installed, "node_modules/left-over": { version: "1.0.0" } });
@@ -73,7 +73,7 @@ describe("the set-up script", () => {
 const NEW = { node: "24.21.0", sqlite: "3.53.4" };
 const OLD = { node: "20.20.2" };
 
-describe("what npm start installs", () => {
+describe("packages that npm start installs", () => {
   test("[K140] a Node of version 24 or later with a recent SQLite suffices", () => {
     expect(suffices(NEW)).toBe(true);
     expect(suffices({ node: "26.0.0", sqlite: "4.0.0" })).toBe(true);

@@ -40,7 +40,7 @@ describe("laws", () => {
     );
   });
 
-  test("[K2] the text of what was thrown is made in one place", () => {
+  test("[K2] texts of thrown values are made in one place", () => {
     const spelled = /(\w+) instanceof Error \? \1\.message\b[^:]*: String\(\1\)/;
     const sources = filesUnder("src", ".ts").filter((file) =>
       spelled.test(codeOf(readFileSync(join(ROOT, file), "utf8"))),

@@ -38,14 +38,14 @@ describe("fields made plain", () => {
     ]);
   });
 
-  test("[K61] of a class in a class, a static one and a class without a name are told apart; text is left alone", () => {
+  test("[K61] classes inside classes, static ones and classes without a name are told apart; text is left alone", () => {
     const source = `class A { static #n = "#n"; m() { return class { #k = A.#n; o() { return this.#k + " #k"; } }; } }`;
     expect(withPlainFields(source)).toBe(
       `class A { static $A_n = "#n"; m() { return class { $class1_k = A.$A_n; o() { return this.$class1_k + " #k"; } }; } }`,
     );
   });
 
-  test("[K61] what has no plain form is refused", () => {
+  test("[K61] code without a plain form is refused", () => {
     expect(() => withPlainFields("class A { #n = 1; is(a: object) { return #n in a; } }")).toThrow(
       "#n in a has no plain form",
     );

@@ -51,7 +51,7 @@ describe("portable tests", () => {
     expect(problems).toEqual([expect.stringContaining("test/bus/bus.test.ts is a test of the core")]);
   });
 
-  test("[K8] those of this repository are clear", () => {
+  test("[K8] tests of this repository use no part that one runtime lacks", () => {
     const { files, problems } = findPortableTests(join(ROOT, "test"));
     expect(problems).toEqual([]);
     expect(files.length).toBeGreaterThan(15);

@@ -62,7 +62,7 @@ describe("the millrace shim", () => {
     });
   }
 
-  test("[K16] on an old Node alone it says in one line what is needed", async () => {
+  test("[K16] on an old Node without a pinned one, one line names the required version", async () => {
     const ended = await runProgram(process.execPath, [OLD, setup(), "start"]);
     expect(ended).toEqual({ code: 1, stdout: "", stderr: needed("20.11.0") });
   });
@@ -80,7 +80,7 @@ describe("the millrace shim", () => {
 
   const oldNode = findOldNode();
   test.skipIf(!oldNode)(
-    `[K16] the same on a real old Node${oldNode ? "" : " (there is none in the path)"}`,
+    `[K16] a real old Node gets the same line${oldNode ? "" : " (there is none in the path)"}`,
     async () => {
       const handed = await runProgram(oldNode!, [setup("pinned in the clone"), "send"]);
       expect(handed).toEqual({ code: 7, stdout: `${process.versions.node} send\n`, stderr: "" });
@@ -90,7 +90,7 @@ describe("the millrace shim", () => {
     },
   );
 
-  test("[K16] a clone that is not built says what to do", async () => {
+  test("[K16] a clone without a build names the remedy", async () => {
     const shim = join(scratchFolder(), "bin", "millrace.mjs");
     mkdirSync(dirname(shim));
     copyFileSync(join(ROOT, "bin", "millrace.mjs"), shim);

@@ -4,7 +4,7 @@ import { Gate } from "../store/faulty-store.ts";
 import { Calls, setup } from "./scheduler-setup.ts";
 
 describe("asynchronous nodes", () => {
-  test("[R15] one run at a time: nothing runs while an asynchronous one is awaited", async () => {
+  test("[R15] no other node runs while an asynchronous run is awaited", async () => {
     const { space, quiet } = await setup();
     const a = space.cell<number>("a");
     a.set(1);
@@ -80,7 +80,7 @@ describe("asynchronous nodes", () => {
     scheduler.checkInvariants();
   });
 
-  test("[R51] a transaction and a handler commit what nested asynchronous computations come to", async () => {
+  test("[R51] a transaction and a handler commit the values of nested asynchronous computations", async () => {
     const { host, space, gate, outer, quiet } = await nested();
     const [written, handled] = [space.cell<string>("written"), space.cell<string>("handled")];
     const stream = space.stream<number>("stream");
@@ -137,7 +137,7 @@ describe("asynchronous nodes", () => {
     expect(seen.take()).toEqual(["hello, ADA"]);
   });
 
-  test("[R15] what is read after an await is registered through the run, links and new computations included", async () => {
+  test("[R15] reads after an await are registered through the run, links and new computations included", async () => {
     const { space, scheduler, quiet } = await setup();
     const [a, b] = [space.cell<number>("a"), space.cell<number>("b")];
     a.set(1);
@@ -161,7 +161,7 @@ describe("asynchronous nodes", () => {
     scheduler.checkInvariants();
   });
 
-  test("[R15] between two runs a handle reads, and nothing is registered", async () => {
+  test("[R15] reads of a handle between two runs register no dependency", async () => {
     const { space, scheduler, quiet } = await setup();
     const [a, b] = [space.cell<number>("a"), space.cell<number>("b")];
     a.set(1);
@@ -184,7 +184,7 @@ describe("asynchronous nodes", () => {
     scheduler.checkInvariants();
   });
 
-  test("[R15] a handle means its own node's run, whoever runs inside of that", async () => {
+  test("[R15] a handle refers to its own node's run, even with other runs inside it", async () => {
     const { space, scheduler, quiet } = await setup();
     const [a, b] = [space.cell<number>("a"), space.cell<number>("b")];
     a.set(1);
@@ -207,7 +207,7 @@ describe("asynchronous nodes", () => {
     scheduler.checkInvariants();
   });
 
-  test("[R15] what is read after an await is loaded", async () => {
+  test("[R15] a document read after an await is loaded", async () => {
     const { space, open, quiet } = await setup();
     const other = await open();
     other.space.cell("far").set(7);

@@ -23,7 +23,7 @@ describe("a feed that cannot be read for a while", () => {
     return { host, trigger, b, feed, scheduler };
   }
 
-  test("[I1] [S67] what was written meanwhile arrives when it can be read again, though nobody writes any more", async () => {
+  test("[I1] [S67] writes of others arrive when a failing feed can be read again, even if they are the last ones", async () => {
     const { host, b, feed, scheduler } = await behind();
     await host.advance(5_000);
     expect(b.get()).toBe(10);
@@ -33,7 +33,7 @@ describe("a feed that cannot be read for a while", () => {
     scheduler.checkInvariants();
   });
 
-  test("[R11] a node whose commit is stale meanwhile is run again, and its writes last in the end", async () => {
+  test("[R11] a node with a commit that is stale meanwhile runs again, and its writes are confirmed in the end", async () => {
     const { host, trigger, b, feed, scheduler } = await behind();
     trigger.set(1);
     await host.advance(5_000);

@@ -17,7 +17,7 @@ async function chase() {
   return { ...parts, on, a, b: bNode, said };
 }
 
-describe("what does not converge is bounded", () => {
+describe("nodes that do not converge are bounded", () => {
   test("[I6] a circle is gated after its budget, idle is reached, and the rest of the graph is right", async () => {
     const { space, scheduler, a, b, said, host } = await chase();
     const source = space.cell<number>("source");
@@ -74,7 +74,7 @@ describe("what does not converge is bounded", () => {
     expect(said[1]).toContain("next try in 250 ms");
   });
 
-  test("[I6] what was once a circle runs in order again when it is none", async () => {
+  test("[I6] nodes of a former circle run in order again", async () => {
     const { space, scheduler } = await setup();
     const [turned, source] = [space.cell<boolean>("turned"), space.cell<number>("source")];
     source.set(1);
@@ -104,7 +104,7 @@ describe("what does not converge is bounded", () => {
     scheduler.checkInvariants();
   });
 
-  test("[I6] order returns to a node of the circle whose own reads are the same as before", async () => {
+  test("[I6] order returns to a node of the circle with unchanged reads of its own", async () => {
     const { space, scheduler } = await setup();
     const [source, joins, leaves] = [space.cell<number>("source"), space.cell("joins"), space.cell("leaves")];
     source.set(1);
@@ -151,7 +151,7 @@ describe("what does not converge is bounded", () => {
     expect(host.monotonic()).toBe(0);
   });
 
-  test("[I6] a chain of 8 whose reads nobody has declared is there within one idle", async () => {
+  test("[I6] a chain of 8 with undeclared reads settles within one idle", async () => {
     const { space, host } = await setup();
     space.cell("c0").set(0);
     for (let i = 8; i > 0; i--) {
@@ -177,7 +177,7 @@ describe("what does not converge is bounded", () => {
     expect(host.monotonic()).toBe(0);
   });
 
-  test("[I6] [I32] a send whose handler reads a value in a circle is handled with what that is, and idle is reached", async () => {
+  test("[I6] [I32] a send with a handler that reads a value in a circle gets the present value, and idle resolves", async () => {
     const { space, scheduler, host, quiet, a } = await chase();
     a.sink(() => undefined);
     await space.idle();
@@ -226,7 +226,7 @@ describe("what does not converge is bounded", () => {
     expect(scheduler.runDiagnosis().nonSettling).toHaveLength(2);
   });
 
-  test("[I6] [R18] a circle that nobody observes any more is over, and does not hide the next", async () => {
+  test("[I6] [R18] a circle that is not observed any more is over, and does not hide the next", async () => {
     const { space, scheduler, a, said, host } = await chase();
     const stop = a.sink(() => undefined);
     await host.advance(100);
@@ -238,7 +238,7 @@ describe("what does not converge is bounded", () => {
     expect(said).toHaveLength(2);
   });
 
-  test("[I6] a node that reads what it keeps writing elsewhere is bounded too", async () => {
+  test("[I6] a node that reads a place which it keeps changing through another is bounded too", async () => {
     const { space, scheduler, quiet } = await setup();
     const [ping, pong] = [space.cell<number>("ping"), space.cell<number>("pong")];
     ping.set(0);

@@ -64,7 +64,7 @@ describe("counted work", () => {
     expect(await beside(isLongRun ? 1_000_000 : MANY)).toEqual(alone);
   });
 
-  test("[R32] a run that reads what it read before writes nothing to the index", async () => {
+  test("[R32] a run with the same reads as before writes no index entry", async () => {
     const { space, scheduler } = await setup();
     const cells = Array.from({ length: 100 }, (_, i) => space.cell<number>(`c${i}`));
     for (const cell of cells) cell.set(1);
@@ -81,7 +81,7 @@ describe("counted work", () => {
     expect(sum.get()).toBe(200);
   });
 
-  test("[R32] a run whose reads differ in one place writes that one to the index", async () => {
+  test("[R32] a run with one different read writes one index entry", async () => {
     const { space, scheduler } = await setup();
     const cells = Array.from({ length: 100 }, (_, i) => space.cell<number>(`c${i}`));
     const last = space.cell<string>("last");
@@ -99,7 +99,7 @@ describe("counted work", () => {
     expect(rewired).toEqual({ runs: 1, readersVisited: 1, indexWrites: 2 });
   });
 
-  test("[R32] registering a dormant node does nothing but write its declared reads to the index", async () => {
+  test("[R32] registering a dormant node only writes its declared reads to the index", async () => {
     const { space, scheduler } = await setup();
     const a = space.cell<never>("a");
     const registered = work(scheduler, () => {

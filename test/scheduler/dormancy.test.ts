@@ -1,7 +1,7 @@
 import { describe, expect, test } from "#test";
 import { Calls, setup } from "./scheduler-setup.ts";
 
-describe("what nobody observes does not run", () => {
+describe("nodes that are not observed do not run", () => {
   test("[I2] a computation without readers does not run when its source changes", async () => {
     const { space } = await setup();
     const a = space.cell<number>("a");
@@ -18,7 +18,7 @@ describe("what nobody observes does not run", () => {
     expect(runs.count).toBe(1);
   });
 
-  test("[I2] registering 10,000 dormant nodes runs nothing, loads nothing, and leaves idle", async () => {
+  test("[I2] registering 10,000 dormant nodes runs no node, loads no document, and leaves the scheduler idle", async () => {
     const { space, scheduler, line, host, open, quiet } = await setup();
     const other = await open();
     for (let i = 0; i < 10; i++) other.space.cell(`source ${i}`).set(i);
@@ -44,7 +44,7 @@ describe("what nobody observes does not run", () => {
     scheduler.checkInvariants();
   });
 
-  test("[I2] a computation that nobody has looked at is its record alone: it has no document yet", async () => {
+  test("[I2] a computation that was never accessed consists of its record: it has no document yet", async () => {
     const { space, scheduler } = await setup();
     const replica = space.replica("s");
     const before = replica.residentDocuments;
@@ -56,7 +56,7 @@ describe("what nobody observes does not run", () => {
     scheduler.checkInvariants();
   });
 
-  test("[I2] whoever looks at its document by any way looks at the computation", async () => {
+  test("[I2] an access to the document by any way is an access to the computation", async () => {
     const { space, scheduler } = await setup();
     const early = space.cell<number>("c");
     const seen = new Calls<number | undefined>();
@@ -73,7 +73,7 @@ describe("what nobody observes does not run", () => {
     scheduler.checkInvariants();
   });
 
-  test("[I2] a computation that goes before anybody has looked leaves its name to others", async () => {
+  test("[I2] a computation that is removed before its first access frees its name", async () => {
     const { space, scheduler } = await setup();
     space.computed("c", () => 1).dispose();
     const again = space.computed("c", () => 2);
@@ -91,7 +91,7 @@ describe("what nobody observes does not run", () => {
     scheduler.checkInvariants();
   });
 
-  test("[I2] what changed while a computation slept makes it run once when demand comes", async () => {
+  test("[I2] changes during dormancy make a computation run once when demand returns", async () => {
     const { space } = await setup();
     const a = space.cell<number>("a");
     a.set(1);
@@ -112,7 +112,7 @@ describe("what nobody observes does not run", () => {
     expect(runs.take()).toEqual([3]);
   });
 
-  test("[I2] what did not change while a computation slept does not make it run again", async () => {
+  test("[I2] without changes during dormancy a computation does not run again", async () => {
     const { space } = await setup();
     const [a, b] = [space.cell<number>("a"), space.cell<number>("b")];
     a.set(1);
@@ -134,7 +134,7 @@ describe("what nobody observes does not run", () => {
     expect(seen.take()).toEqual([1, 1]);
   });
 
-  test("[I2] a chain that slept is verified from its sources: only what has to run does", async () => {
+  test("[I2] a dormant chain is verified from its sources: only the outdated nodes run", async () => {
     const { space } = await setup();
     const a = space.cell<number>("a");
     a.set(11);
@@ -158,7 +158,7 @@ describe("what nobody observes does not run", () => {
     expect(runs.take()).toEqual(["tens"]);
   });
 
-  test("[I2] a declared read does not count as read: the node has never run, and nothing is its cause", async () => {
+  test("[I2] a declared read does not count as read: the node has never run, and has no causes", async () => {
     const { space, scheduler } = await setup();
     const a = space.cell<never>("a");
     const c = space.computed("c", () => a.get(), { reads: [a] });
@@ -175,7 +175,7 @@ describe("what nobody observes does not run", () => {
     scheduler.checkInvariants();
   });
 
-  test("[I2] one arm of a diamond of demand keeps what both share alive; without the second it sleeps", async () => {
+  test("[I2] one arm of a diamond of demand keeps the shared nodes alive; without the second arm they become dormant", async () => {
     const { space, scheduler } = await setup();
     const a = space.cell<number>("a");
     const shared = space.computed("shared", () => a.get());

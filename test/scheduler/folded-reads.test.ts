@@ -31,8 +31,8 @@ async function crowd(at: Setup, space: Space): Promise<void> {
   for (let n = 0; n < 3 * RESIDENT_MAX; n++) await at.host.run(() => space.cell(`other ${n}`).pull());
 }
 
-describe("a computation that was taken up again and sleeps", () => {
-  test("[I7] [I2] costs no document and no read, until somebody looks", async () => {
+describe("a computation that was resumed and is dormant", () => {
+  test("[I7] [I2] a dormant resumed computation costs no document and no read before its first access", async () => {
     const at = setup();
     const { life, double } = await takenUp(at);
     const replica = life.space.replica("s");
@@ -43,7 +43,7 @@ describe("a computation that was taken up again and sleeps", () => {
     life.space.scheduler.checkInvariants();
   });
 
-  test("[I7] finds what this process has written to its input, also when memory is short", async () => {
+  test("[I7] a dormant resumed computation finds this process's write to its input, also with little memory", async () => {
     const at = setup();
     const { space, double } = await takenUpInLittle(at);
     space.cell("input").set(5);
@@ -53,7 +53,7 @@ describe("a computation that was taken up again and sleeps", () => {
     expect(await at.host.run(() => double.pull())).toBe(10);
   });
 
-  test("[I7] finds what another process has written to its input, which is loaded only then", async () => {
+  test("[I7] a dormant resumed computation finds another process's write to its input, which is loaded only then", async () => {
     const at = setup();
     const { life, double } = await takenUp(at);
     const other = await at.begin();
@@ -83,7 +83,7 @@ describe("a computation that was taken up again and sleeps", () => {
   });
 
   for (const isLookedAt of [false, true]) {
-    test(`[R44] lets go of what it has read when it is removed; looked at: ${isLookedAt}`, async () => {
+    test(`[R44] a removed computation releases its inputs; accessed before: ${isLookedAt}`, async () => {
       const at = setup();
       const { space, double } = await takenUpInLittle(at);
       const replica = space.replica("s");
@@ -97,7 +97,7 @@ describe("a computation that was taken up again and sleeps", () => {
     });
   }
 
-  test("[R28] has a transaction that reads its value rest on what that was computed from", async () => {
+  test("[R28] a transaction that reads a resumed value claims the sources of that value", async () => {
     const at = setup();
     const { life, double } = await takenUp(at);
     const { space } = life;
@@ -107,7 +107,7 @@ describe("a computation that was taken up again and sleeps", () => {
     expect([await at.host.run(() => space.cell("copy").pull()), life.ran]).toEqual([2, []]);
   });
 
-  test("[R37] is written again with a gate that was set, unless somebody has stored another result", async () => {
+  test("[R37] a resumed computation is written again with a gate that was set, unless another result was stored", async () => {
     const at = setup();
     const { life, double } = await takenUp(at);
     life.space.scheduler.setDebounce(double.node, 30);
@@ -127,7 +127,7 @@ describe("a computation that was taken up again and sleeps", () => {
     expect((await store.load("s", [{ ...INPUT, id: "double" }])).documents[0]?.value).toBe(undefined);
   });
 
-  test("[R17] shows what it has read to whoever asks", async () => {
+  test("[R17] a snapshot shows the reads of a dormant resumed computation", async () => {
     const { life } = await takenUp(setup());
     expect(life.space.scheduler.getGraphSnapshot()).toMatchObject([
       { id: "double", status: "clean", reads: ["input"] },
@@ -142,8 +142,8 @@ function look(space: Space, seen: Calls<number | undefined>): void {
   space.effect(() => seen.note(double.get()), { reads: [double] });
 }
 
-describe("a computation that is looked at while it is taken up", () => {
-  test("[I7] shows what its input is by then, and what it becomes", async () => {
+describe("a computation that is accessed while it is resumed", () => {
+  test("[I7] a computation accessed during its resumption shows its present input, and later changes", async () => {
     const at = setup();
     await firstLife(at);
     const { space } = await at.begin();
@@ -154,7 +154,7 @@ describe("a computation that is looked at while it is taken up", () => {
     expect(seen.seen).toEqual([2, 6]);
   });
 
-  test("[I7] is compared with an input that is here and not stored", async () => {
+  test("[I7] a resumed computation is compared with an input that is in memory and not stored", async () => {
     const at = setup();
     await firstLife(at);
     const { space, line } = await at.begin();
@@ -166,7 +166,7 @@ describe("a computation that is looked at while it is taken up", () => {
     expect(seen.seen.at(-1)).toBe(10);
   });
 
-  test("[R36] of many that are read one after another, the outputs are loaded in few steps", async () => {
+  test("[R36] the outputs of many resumed computations that are read in sequence are loaded in few steps", async () => {
     const at = setup();
     const many = ({ space }: Life) =>
       Array.from({ length: 100 }, (_, n) =>

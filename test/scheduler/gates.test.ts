@@ -149,7 +149,7 @@ describe("time gates", () => {
     });
   }
 
-  describe("a gate that is set where there was none", () => {
+  describe("a gate that is set on a node without one", () => {
     /** A node that has run at 1,000 ms, with the times of its runs. */
     async function observed(gates: { readonly throttleMs?: number } = {}) {
       const { space, scheduler, host } = await setup();
@@ -217,7 +217,7 @@ describe("time gates", () => {
     });
   });
 
-  test("[R1] a debounce that is changed before anything was delays nothing", async () => {
+  test("[R1] a debounce that is changed before the first run delays no run", async () => {
     const { space, scheduler, host } = await setup();
     const a = space.cell<number>("a");
     const node = scheduler.register({ kind: "effect", id: "node", run: () => void a.get(), debounceMs: 10 });
@@ -283,7 +283,7 @@ describe("time gates", () => {
     expect(optedOut.runs).toBe(6);
   });
 
-  test("[R3] what a person says of a debounce holds, however slow the effect stays; unless the policy is asked for again", async () => {
+  test("[R3] a debounce set by the application stays, however slow the effect is, until the policy is restored", async () => {
     const { space, scheduler, host } = await setup();
     const a = space.cell<number>("a");
     a.set(0);
@@ -327,7 +327,7 @@ describe("time gates", () => {
     }
   });
 
-  test("[R4] there is one timer for all gates, and none when nobody waits", async () => {
+  test("[R4] one timer serves all gates, and there is none while no node waits", async () => {
     const { space, host, scheduler } = await setup();
     const a = space.cell<number>("a");
     a.set(0);
@@ -342,7 +342,7 @@ describe("time gates", () => {
     expect(scheduler.getStats().gated).toBe(0);
   });
 
-  test("[R4] idle does not wait for a node whose far gate is removed, and nothing runs after dispose", async () => {
+  test("[R4] idle does not wait for a node with a far gate that is removed, and no node runs after dispose", async () => {
     const { space, scheduler, host } = await setup();
     const a = space.cell<number>("a");
     a.set(0);

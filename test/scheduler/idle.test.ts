@@ -32,7 +32,7 @@ describe("idle, settled and the end", () => {
     await space.idle();
   });
 
-  test("[R6] [R5] nobody waits for a node that a breakpoint stops, also if it has not run", async () => {
+  test("[R6] [R5] idle does not wait for a node at a breakpoint, even if it has not run", async () => {
     const { space, scheduler, host, quiet } = await setup();
     const a = space.cell<number>("a");
     a.set(1);
@@ -72,7 +72,7 @@ describe("idle, settled and the end", () => {
     expect(settled.done).toBe(true);
   });
 
-  test("[R6] a transaction that nobody reads leaves idle", async () => {
+  test("[R6] a transaction without readers leaves the scheduler idle", async () => {
     const { space } = await setup();
     await space.transact(() => space.cell("lonely").set(1));
     await space.idle();
@@ -110,7 +110,7 @@ describe("idle, settled and the end", () => {
     await space.idle();
   });
 
-  test("[R7] nothing runs after dispose", async () => {
+  test("[R7] no node runs after dispose", async () => {
     const { space, scheduler, quiet } = await setup();
     const a = space.cell<number>("a");
     const seen = new Calls();
@@ -212,7 +212,7 @@ describe("idle, settled and the end", () => {
     scheduler.checkInvariants();
   });
 
-  test("[R9] what a node has created goes with it, and what that has created", async () => {
+  test("[R9] removing a node removes the nodes that it created, and those that they created", async () => {
     const { space, scheduler } = await setup();
     const source = space.cell<number>("source");
     source.set(1);
@@ -247,7 +247,7 @@ describe("idle, settled and the end", () => {
     expect(seen.take()).toEqual([1, 2]);
   });
 
-  test("[R10] flush settles what is synchronous, and is refused inside a transaction", async () => {
+  test("[R10] flush completes synchronous work, and is refused inside a transaction", async () => {
     const { space } = await setup();
     const a = space.cell<number>("a");
     const seen = new Calls();

@@ -81,7 +81,7 @@ describe("what can be seen", () => {
     return { ...parts, a, b, c };
   }
 
-  test("[R17] why tells what had changed, who changed that, and what came from outside", async () => {
+  test("[R17] why names the changes, their authors, and the changes from outside", async () => {
     const { space, scheduler, a, c } = await chain();
     c.sink(() => undefined);
     space.flush();
@@ -96,7 +96,7 @@ describe("what can be seen", () => {
     expect(scheduler.why("nobody")).toEqual([]);
   });
 
-  test("[R17] why names who has made the change, declared or not, and not who else may write there", async () => {
+  test("[R17] why names the node that made the change, declared or not, and no other possible writer", async () => {
     const { space, scheduler, quiet, open } = await setup();
     const [a, target, list] = [space.cell<number>("a"), space.cell<number>("target"), space.cell<number[]>("list")];
     a.set(1);
@@ -137,7 +137,7 @@ describe("what can be seen", () => {
     expect(scheduler.why("sink of list").slice(1)).toEqual([{ kind: "written", address: "list" }]);
   });
 
-  test("[R17] whyNot tells that a node is up to date, unobserved and since what, gated, about to run, or unknown", async () => {
+  test("[R17] whyNot answers clean, dormant with the changes since, gated, about to run, or unknown", async () => {
     const { space, scheduler, a, b, c } = await chain();
     expect(scheduler.whyNot("c")).toMatchObject({
       kind: "dormant",
@@ -261,7 +261,7 @@ describe("what can be seen", () => {
     ]);
   });
 
-  test("[R18] checkInvariants finds what is wrong", async () => {
+  test("[R18] checkInvariants finds violations", async () => {
     const { space, scheduler, b, c } = await chain();
     c.sink(() => undefined);
     space.flush();
@@ -311,7 +311,7 @@ describe("what can be seen", () => {
     );
   });
 
-  test("[R19] every error and every line goes to whoever listens, until he stops", async () => {
+  test("[R19] errors and console lines reach each listener until it unsubscribes", async () => {
     const { space, scheduler } = await setup();
     const [errors, lines] = [new Calls(), new Calls()];
     const stop = scheduler.onError((error, node) => errors.note([(error as Error).message, node?.id]));

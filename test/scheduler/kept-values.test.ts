@@ -26,8 +26,8 @@ function wide(space: Space): Record<string, number> {
   return Object.fromEntries(Array.from({ length: 64 }, (_, key) => [`k${key}`, key === 7 ? input : key]));
 }
 
-describe("what is kept of a computation", () => {
-  test("[I7] [R34] that sleeps and whose input has changed since: the row does not say that it is current", async () => {
+describe("stored rows of a computation", () => {
+  test("[I7] [R34] the row of a dormant computation with a changed input does not count as current", async () => {
     const at = setup();
     const build = ({ space }: Life) => space.computed("double", () => (space.cell<number>("input").get() ?? 0) * 2);
     const life = await at.begin();
@@ -40,7 +40,7 @@ describe("what is kept of a computation", () => {
     expect((await shownNext(at, build)).shown).toBe(10);
   });
 
-  test("[I7] [R34] that has written beside its output: its row waits until those writes have lasted", async () => {
+  test("[I7] [R34] the row of a computation with side-writes waits until those are confirmed", async () => {
     const at = setup();
     const build = ({ space }: Life) =>
       space.computed("writer", () => {
@@ -65,7 +65,7 @@ describe("what is kept of a computation", () => {
     expect(await at.host.run(() => next.life.space.cell("beside").pull())).toBe(30);
   });
 
-  test("[I7] [I1] that somebody else has overwritten: the same result again is stored again", async () => {
+  test("[I7] [I1] an output that another process has overwritten is stored again, even with an equal result", async () => {
     const at = setup();
     const build = ({ space }: Life) =>
       space.computed("tens", () => Math.floor((space.cell<number>("input").get() ?? 0) / 10));
@@ -82,7 +82,7 @@ describe("what is kept of a computation", () => {
     expect((await shownNext(at, build)).shown).toBe(1);
   });
 
-  test("[I7] [R34] of which only the difference is stored: never upon something that it was not taken from", async () => {
+  test("[I7] [R34] a difference is stored only on the value that it was taken from", async () => {
     const at = setup();
     const build = ({ space }: Life) => space.computed("wide", () => wide(space));
     const life = await at.begin();

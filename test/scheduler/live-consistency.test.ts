@@ -5,8 +5,8 @@ import { rejected } from "../../src/store/rejection.ts";
 import { Gate } from "../store/faulty-store.ts";
 import { Calls, setup } from "./scheduler-setup.ts";
 
-describe("what is observed is up to date at rest", () => {
-  test("[I1] a sink of a computed value sees what it comes to, once for one change", async () => {
+describe("observed values are up to date at rest", () => {
+  test("[I1] a sink of a computed value is called with its result, once for each change", async () => {
     const { space } = await setup();
     const a = space.cell<number>("a");
     a.set(1);
@@ -20,7 +20,7 @@ describe("what is observed is up to date at rest", () => {
     expect(seen.take()).toEqual([20]);
   });
 
-  test("[I1] of two branches only the one that was chosen is looked at", async () => {
+  test("[I1] of two branches only the chosen one is read", async () => {
     const { space } = await setup();
     const [which, left, right] = [space.cell<boolean>("which"), space.cell<number>("l"), space.cell<number>("r")];
     which.set(true);
@@ -114,7 +114,7 @@ describe("what is observed is up to date at rest", () => {
     expect(seen.take()).toEqual([1, 2, 20]);
   });
 
-  test("[I1] a reader below a place that becomes a link reads through it, though nothing was there before", async () => {
+  test("[I1] a reader below a place that becomes a link reads through it, even if the place was absent", async () => {
     const { space } = await setup();
     const target = space.cell("target");
     target.set({ name: { first: "Ada" } });
@@ -127,7 +127,7 @@ describe("what is observed is up to date at rest", () => {
     expect(seen.take()).toEqual([undefined, "Ada"]);
   });
 
-  test("[I1] the target of a link that is not there yet wakes the reader when somebody else makes it", async () => {
+  test("[I1] the absent target of a link wakes the reader when another process creates it", async () => {
     const { space, open, quiet } = await setup();
     const link = space.cell<unknown>("link");
     link.set(space.cell("target").asLink());
@@ -152,7 +152,7 @@ describe("what is observed is up to date at rest", () => {
     expect(seen.seen.at(-1)).toBe(7);
   });
 
-  test("[I1] an asynchronous effect whose input changes while it waits runs again when it has ended", async () => {
+  test("[I1] an asynchronous effect with an input that changes during its run runs again afterwards", async () => {
     const { space, quiet } = await setup();
     const a = space.cell<number>("a");
     a.set(1);
@@ -177,7 +177,7 @@ describe("what is observed is up to date at rest", () => {
     expect(log).toEqual(["began 1", "ended 1", "began 2", "ended 2"]);
   });
 
-  test("[I1] a child that writes what its creator has sampled already brings the creator back in the same idle", async () => {
+  test("[I1] a child that writes a place which its creator has read brings the creator back in the same idle", async () => {
     const { space } = await setup();
     const samples = new Calls();
     let childRuns = 0;
@@ -197,7 +197,7 @@ describe("what is observed is up to date at rest", () => {
     expect(childRuns).toBe(1);
   });
 
-  test("[I1] readers of a commit that the server rejects come back to what is confirmed", async () => {
+  test("[I1] readers of a rejected commit return to the confirmed values", async () => {
     const { space, line, quiet } = await setup();
     const a = space.cell<number>("a");
     a.set(1);
@@ -215,7 +215,7 @@ describe("what is observed is up to date at rest", () => {
     expect(a.get()).toBe(1);
   });
 
-  test("[I1] a reader that went and came back finds what changed meanwhile", async () => {
+  test("[I1] a reader that was removed and registered again finds the changes meanwhile", async () => {
     const { space } = await setup();
     const a = space.cell<number>("a");
     a.set(1);
@@ -232,7 +232,7 @@ describe("what is observed is up to date at rest", () => {
     expect(seen.take()).toEqual([2, 6]);
   });
 
-  test("[I1] what plain code writes in two spaces of one scheduler reaches a reader of both", async () => {
+  test("[I1] plain writes to two spaces of one scheduler reach a reader of both", async () => {
     const { space, host } = await setup();
     const other = await Space.open({ store: memoryStore({ host }), host, name: "t", scheduler: space.scheduler });
     const [a, b] = [space.cell<number>("a"), other.cell<number>("b")];

@@ -81,7 +81,7 @@ function hasCircle(start: SchedulerNode): boolean {
 
 describe("demand on random graphs", () => {
   test(
-    "[R31] [I2] what is live is what deriving it anew gives, after every mutation, with roots and without",
+    "[R31] [I2] liveness equals a fresh derivation after every mutation, with roots and without",
     async () => {
       const met: Met = { rootless: 0, circles: 0, slept: 0 };
       let seeds = 0;

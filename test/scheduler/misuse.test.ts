@@ -1,8 +1,8 @@
 import { describe, expect, test } from "#test";
 import { Calls, setup } from "./scheduler-setup.ts";
 
-describe("what somebody else has done wrong", () => {
-  test("[R19] a listener that throws ends no pass: others hear, nodes run, idle comes, and its error is thrown by itself", async () => {
+describe("misuse by application code", () => {
+  test("[R19] a listener that throws ends no pass: other listeners and nodes run, idle resolves, and its error is thrown separately", async () => {
     const { space, scheduler, host } = await setup();
     const [heard, lines, runs] = [new Calls<unknown>(), new Calls<string>(), new Calls<unknown>()];
     scheduler.onError(() => {
@@ -49,7 +49,7 @@ describe("what somebody else has done wrong", () => {
     expect(scheduler.runDiagnosis().failed).toEqual([]);
   });
 
-  test("[R1] [R2] a gate that is no time is refused when the node is registered, and nothing is left of it", async () => {
+  test("[R1] [R2] an invalid gate is refused when the node is registered, and no registration is left", async () => {
     const { space, scheduler } = await setup();
     const a = space.cell<number>("a");
     for (const ms of [-1, Number.NaN, Number.POSITIVE_INFINITY]) {
@@ -60,7 +60,7 @@ describe("what somebody else has done wrong", () => {
     scheduler.checkInvariants();
   });
 
-  test("[R7] [I4] what is sent after dispose is dropped at once, to streams that were there and to those made since", async () => {
+  test("[R7] [I4] a send after dispose is dropped at once, to streams from before and after it", async () => {
     const { space, scheduler, quiet } = await setup();
     const before = space.stream("before");
     before.handle(() => undefined);
@@ -72,7 +72,7 @@ describe("what somebody else has done wrong", () => {
     expect(kinds.seen).toEqual(["dropped", "dropped"]);
   });
 
-  test("[R28] asynchronous code is refused as a transaction: nothing of it has happened, and what it comes to is nobody's", async () => {
+  test("[R28] an asynchronous transaction is refused without effects, and its result is ignored", async () => {
     const { space, host } = await setup();
     const a = space.cell<number>("a");
     a.set(1);
@@ -108,7 +108,7 @@ describe("what somebody else has done wrong", () => {
     expect(seen.seen.at(-1)).toEqual([1, 9, 3]);
   });
 
-  test("[S70] nothing is written to a space that is closed: not by plain code, not by a transaction", async () => {
+  test("[S70] neither plain code nor a transaction can write to a closed space", async () => {
     const { space, host, open } = await setup();
     const a = space.cell<number>("a");
     a.set(1);

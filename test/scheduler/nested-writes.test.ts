@@ -3,10 +3,10 @@ import { SeededRandom } from "../../src/host/seeded-random.ts";
 import { equal } from "../../src/message/equality.ts";
 import type { Json } from "../../src/message/json.ts";
 import { differsShallow } from "../../src/scheduler/invalidation.ts";
+import { type LongPart, rounds, timeoutMs } from "../portable/long-run.ts";
 import { Calls, openSite, type Site, setup } from "./scheduler-setup.ts";
 
-const isLong = globalThis.process.env["TEST_LONG"] === "1";
-const SEEDS = isLong ? 5_000 : 150;
+const PART: LongPart = { name: "writes at several depths", short: 100, long: 5_000, minutes: 1 };
 const KEYS = ["a", "b", "list"];
 
 /** Every place that the random documents can have. */
@@ -125,35 +125,61 @@ describe("writes at several depths of one document in one turn", () => {
     expect(line.arrived).toHaveLength(1);
   });
 
-  for (const where of ["here", "in another process"] as const) {
-    test(`[I3] random writes run exactly the readers of changed values, ${where}`, async () => {
-      for (let seed = 1; seed <= SEEDS; seed++) {
-        const { host, disk, space, scheduler, line } = await setup({ seed });
-        const here: Site = { line, space, scheduler };
-        const there = await openSite(host, disk);
-        const writer = new Writer(seed, here);
-        space.cell<Json>("doc").set({ a: 1, b: { a: 1 }, list: [1] });
-        await host.advance(0);
-        const watched = where === "here" ? here : there;
-        const watches = watch(watched);
-        await host.advance(0);
-        for (let turn = 0; turn < 8; turn++) {
-          const before = watches.map(({ last, runs }) => ({ last, runs }));
-          const writes = writer.pick([1, 2, 3, 5]);
-          for (let i = 0; i < writes; i++) writer.write();
+  test("[I3] a value that a transaction changes and puts back by a write above it calls no sink", async () => {
+    const { host, space, quiet } = await setup();
+    const profile = space.cell<{ name: string; age: number }>("profile");
+    profile.set({ name: "ada", age: 1 });
+    const seen = new Calls();
+    profile.key("name").sink(seen.note);
+    await quiet();
+    await host.run(() =>
+      space.transact(() => {
+        profile.key("name").set("draft");
+        profile.set({ name: "ada", age: 2 });
+      }),
+    );
+    await quiet();
+    expect(profile.get()).toEqual({ name: "ada", age: 2 });
+    expect(seen.seen).toEqual(["ada"]);
+  });
+
+  for (const where of ["here", "here, by transactions", "in another process"] as const) {
+    test(
+      `[I3] random writes run exactly the readers of changed values, ${where}`,
+      async () => {
+        for (const seed of rounds(PART)) {
+          const { host, disk, space, scheduler, line } = await setup({ seed });
+          const here: Site = { line, space, scheduler };
+          const there = await openSite(host, disk);
+          const writer = new Writer(seed, here);
+          space.cell<Json>("doc").set({ a: 1, b: { a: 1 }, list: [1] });
           await host.advance(0);
-          watches.forEach(({ path, shallow, last, runs }, i) => {
-            const old = before[i] as (typeof before)[number];
-            const differs = shallow ? differsShallow(old.last, last) : !equal(old.last, last);
-            const now = watched.space.cell<Json>("doc").address.at(path).value;
-            const place = `seed ${seed}, turn ${turn}: ${shallow ? "shape" : "value"} of /${path.join("/")}`;
-            if (!equal(now, last) && !shallow) throw new Error(`${place} is not up to date`);
-            if (runs - old.runs !== Number(differs)) throw new Error(`${place} ran ${runs - old.runs} times`);
-          });
-          watched.scheduler.checkInvariants();
+          const watched = where === "in another process" ? there : here;
+          const watches = watch(watched);
+          await host.advance(0);
+          for (let turn = 0; turn < 8; turn++) {
+            const before = watches.map(({ last, runs }) => ({ last, runs }));
+            const writes = writer.pick([1, 2, 3, 5]);
+            const writeAll = () => {
+              for (let i = 0; i < writes; i++) writer.write();
+            };
+            if (where === "here, by transactions") await host.run(() => space.transact(writeAll));
+            else writeAll();
+            await host.advance(0);
+            watches.forEach(({ path, shallow, last, runs }, i) => {
+              const old = before[i] as (typeof before)[number];
+              const differs = shallow ? differsShallow(old.last, last) : !equal(old.last, last);
+              const now = watched.space.cell<Json>("doc").address.at(path).value;
+              const place = `seed ${seed}, turn ${turn}: ${shallow ? "shape" : "value"} of /${path.join("/")}`;
+              if (!equal(now, last) && !shallow) throw new Error(`${place} is not up to date`);
+              if (runs - old.runs !== Number(differs)) throw new Error(`${place} ran ${runs - old.runs} times`);
+            });
+            watched.scheduler.checkInvariants();
+          }
+          for (const { scheduler: one } of [here, there]) one.dispose();
         }
-        for (const { scheduler: one } of [here, there]) one.dispose();
-      }
-    }, 600_000);
+      },
+      timeoutMs(PART),
+    );
   }
 });

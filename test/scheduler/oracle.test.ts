@@ -57,7 +57,7 @@ describe("beside a naive scheduler that recomputes everything", () => {
   );
 
   test(
-    "[R30] [I6] with circles: what is not behind one is equal, and there is always rest",
+    "[R30] [I6] with circles: values outside of them are equal, and there is always rest",
     async () => {
       const met = await trials({ circles: true, gates: false, steps: 20 });
       expect(met.compared).toBeGreaterThan(met.seeds);
@@ -67,7 +67,7 @@ describe("beside a naive scheduler that recomputes everything", () => {
   );
 
   test(
-    "[R44] [I1] where documents that nobody observes are dropped all the time: equal at every rest",
+    "[R44] [I1] with documents dropped all the time: equal at every rest",
     async () => {
       const met = await trials({ circles: false, gates: false, steps: 30, residentDocumentsMax: 2 });
       expect(met.compared).toBeGreaterThan(met.seeds);

@@ -23,7 +23,7 @@ describe("writers run before readers", () => {
     expect(order.take()).toEqual(["writer", "reader 2"]);
   });
 
-  test("[I9] where no data decides, the order of registration does, whatever changed first", async () => {
+  test("[I9] without data between nodes, the order of registration decides, whichever input changed first", async () => {
     const { space } = await setup();
     const cells = ["a", "b", "c", "d"].map((id) => space.cell<number>(id));
     const order = new Calls<string>();
@@ -41,7 +41,7 @@ describe("writers run before readers", () => {
     expect(order.take()).toEqual(["a", "b", "c", "d"]);
   });
 
-  test("[I9] what becomes ready during a pass takes its place in that order", async () => {
+  test("[I9] a node that becomes ready during a pass takes its place in that order", async () => {
     const { space, quiet } = await setup();
     const [a, b] = [space.cell<number>("a"), space.cell<number>("b")];
     a.set(0);
@@ -97,7 +97,7 @@ describe("writers run before readers", () => {
     scheduler.checkInvariants();
   });
 
-  test("[I9] an effect discovers a chain that never ran: nobody sees a value that is merely not computed yet", async () => {
+  test("[I9] an effect that discovers a chain which never ran sees no value before it is computed", async () => {
     const { space } = await setup();
     const seen = new Calls();
     const cells = [0, 1, 2, 3].map((i) => space.cell<number>(`c${i}`));
@@ -116,7 +116,7 @@ describe("writers run before readers", () => {
     expect(inputs.take()).toEqual([1, 2, 3]);
   });
 
-  test("[I9] a run is never inside itself, though what it waits for changes what it has read", async () => {
+  test("[I9] a run is never inside itself, even if it waits for a change of its own reads", async () => {
     const { space, scheduler } = await setup();
     const orders = space.cell<readonly { n: number }[]>("orders");
     orders.set([{ n: 1 }, { n: 2 }]);

@@ -5,7 +5,7 @@ import type { Notification } from "../../src/store/change.ts";
 import { type RejectionClass, rejected } from "../../src/store/rejection.ts";
 import { Calls, setup } from "./scheduler-setup.ts";
 
-describe("every run knows who and why", () => {
+describe("every run knows its node and its causes", () => {
   test("[I8] a run's commit names its node, and the node the addresses that caused the run", async () => {
     const { space, quiet } = await setup();
     const [a, b] = [space.cell<{ x: number }>("a"), space.cell<number>("b")];
@@ -45,7 +45,7 @@ describe("every run knows who and why", () => {
   });
 
   for (const kind of ["stale", "failed"] as const satisfies RejectionClass[]) {
-    test(`[I8] the causes of a run whose commit is ${kind} are those of the run that repeats it`, async () => {
+    test(`[I8] the causes of a run with a commit that is ${kind} are those of the run that repeats it`, async () => {
       const { space, line, quiet, scheduler } = await setup();
       const [a, b] = [space.cell<number>("a"), space.cell<number>("b")];
       a.set(1);
@@ -119,7 +119,7 @@ describe("every run knows who and why", () => {
     scheduler.checkInvariants();
   });
 
-  test("[I8] the causes are those of this time, whatever they were the last time", async () => {
+  test("[I8] the causes are those of this run, whatever those of the last one", async () => {
     const { space, quiet } = await setup();
     const names = ["a", "b", "c", "d"];
     const cells = new Map(names.map((name) => [name, space.cell<number>(name)]));

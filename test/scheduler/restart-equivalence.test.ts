@@ -46,7 +46,7 @@ describe("beside a process that was never restarted", () => {
   );
 
   test(
-    "[I7] the same where documents lose what was read in them",
+    "[I7] values stay equal if documents lose parts that were read",
     async () => {
       for (const seed of seeds(LOSSY, LOSSY_FOUND)) {
         const worlds = { stays: inMemory(seed), restarts: inMemory(seed) };

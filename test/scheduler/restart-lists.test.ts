@@ -57,7 +57,7 @@ describe("lists after a restart", () => {
     life.space.scheduler.checkInvariants();
   });
 
-  test("[R38] of an element that changed while nobody was there, and of a new one, the children run", async () => {
+  test("[R38] after a restart only the children of changed and new elements run", async () => {
     const at = setup();
     (await firstLife(at)).kill();
     const between = await at.begin();
@@ -70,7 +70,7 @@ describe("lists after a restart", () => {
     expect(life.ran.sort()).toEqual(["map a", "map d"]);
   });
 
-  test("[R38] what is stored of a list is not overwritten while its input is still loading", async () => {
+  test("[R38] the stored value of a list is not overwritten while its input is still loading", async () => {
     const at = setup();
     (await firstLife(at)).kill();
     const life = await at.begin();
@@ -90,7 +90,7 @@ describe("lists after a restart", () => {
     expect(life.line.arrived.flatMap(({ patches }) => patches.map(({ id }) => id))).toEqual([]);
   });
 
-  test("[R39] a child whose element is gone takes its row and its output with it", async () => {
+  test("[R39] a child with a removed element loses its row and its output", async () => {
     const at = setup();
     const life = await at.begin();
     life.space.cell("items").set(ITEMS);

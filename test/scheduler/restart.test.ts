@@ -45,7 +45,7 @@ async function firstLife(at: ReturnType<typeof setup>) {
 }
 
 describe("restart", () => {
-  test("[I7] clean nodes are taken up without a run and without a document being read", async () => {
+  test("[I7] clean nodes are resumed without a run and without reading a document", async () => {
     const at = setup();
     (await firstLife(at)).kill();
     const life = await at.begin();
@@ -73,7 +73,7 @@ describe("restart", () => {
     expect(life.ran).toEqual([]);
   });
 
-  test("[I7] [R11] what an effect writes upon a clean node lasts, though what that rests on is not loaded", async () => {
+  test("[I7] [R11] an effect's write based on a clean node is confirmed, although the node's inputs are not loaded", async () => {
     const at = setup();
     (await firstLife(at)).kill();
     const life = await at.begin();
@@ -95,7 +95,7 @@ describe("restart", () => {
     expect(await at.host.run(() => next.space.cell("note").pull())).toBe("sum 3!");
   });
 
-  test("[I7] a later change runs exactly what it concerns, once", async () => {
+  test("[I7] a later change runs exactly the nodes that depend on it, once", async () => {
     const at = setup();
     (await firstLife(at)).kill();
     const life = await at.begin();
@@ -111,7 +111,7 @@ describe("restart", () => {
     expect(seen).toEqual(["sum 3", "sum 12"]);
   });
 
-  test("[I7] an input that changed while nobody was there: its readers run, those with the same code elsewhere do not", async () => {
+  test("[I7] after a restart the readers of a changed input run, and nodes with the same code elsewhere do not", async () => {
     const at = setup();
     (await firstLife(at)).kill();
     const between = await at.begin();
@@ -129,7 +129,7 @@ describe("restart", () => {
     expect(seen).toEqual(["sum 9"]);
   });
 
-  test("[I7] what another process writes to an input that was never loaded reaches its readers, awake or asleep", async () => {
+  test("[I7] another process's write to an input that was never loaded reaches its readers, live or dormant", async () => {
     const at = setup();
     (await firstLife(at)).kill();
     const life = await at.begin();
@@ -157,7 +157,7 @@ describe("restart", () => {
     neighbour.kill();
   });
 
-  test("[I7] one that nobody has looked at since it was taken up is computed anew when its input has moved", async () => {
+  test("[I7] a resumed node without an access is computed anew when its input has changed", async () => {
     const at = setup();
     (await firstLife(at)).kill();
     const life = await at.begin();
@@ -172,7 +172,7 @@ describe("restart", () => {
     neighbour.kill();
   });
 
-  test("[I7] a value that was replaced by an equal one, or changed and changed back, runs nothing", async () => {
+  test("[I7] a value that was replaced by an equal one, or changed and changed back, runs no node", async () => {
     const at = setup();
     (await firstLife(at)).kill();
     const between = await at.begin();
@@ -187,7 +187,7 @@ describe("restart", () => {
     expect(life.ran).toEqual([]);
   });
 
-  test("[R36] a result that equals the stored one wakes nobody", async () => {
+  test("[R36] a result that equals the stored one wakes no reader", async () => {
     const at = setup();
     (await firstLife(at)).kill();
     const between = await at.begin();
@@ -203,7 +203,7 @@ describe("restart", () => {
     expect(seen).toEqual(["sum 3"]);
   });
 
-  test("[I7] of a process that is killed before its values are stored nothing is taken for current", async () => {
+  test("[I7] after a kill before values are stored, no outdated value counts as current", async () => {
     const at = setup();
     const first = await firstLife(at);
     first.line.plan = ({ request }) => (request && request.basis.length > 0 ? { arrives: new Promise(() => {}) } : {});
@@ -233,7 +233,7 @@ describe("restart", () => {
     expect(new Set(later.ran)).toEqual(new Set(["sum", "label"]));
   });
 
-  test("[I7] [R35] what is registered without being restored starts fresh", async () => {
+  test("[I7] [R35] a computation that is registered without restore starts fresh", async () => {
     const at = setup();
     (await firstLife(at)).kill();
     const life = await at.begin();
@@ -242,7 +242,7 @@ describe("restart", () => {
     expect(life.ran.filter((name) => name !== "other")).toContain("label");
   });
 
-  test("[R35] nothing runs before everything that is restored together is known", async () => {
+  test("[R35] no node runs before all nodes that are restored together are known", async () => {
     const at = setup();
     (await firstLife(at)).kill();
     const life = await at.begin();
@@ -268,7 +268,7 @@ describe("restart", () => {
     expect(life.ran).toEqual(["sum", "label"]);
   });
 
-  test("[I7] of two readers that differ by the user alone, one's row says nothing of the other's", async () => {
+  test("[I7] the rows of two readers that differ only by the user are independent", async () => {
     const at = setup();
     const build = (life: Life) =>
       ["anna", "ben"].map((user) => {
@@ -291,7 +291,7 @@ describe("restart", () => {
     expect([values, life.ran]).toEqual([[2, 10], ["ben"]]);
   });
 
-  test("[R37] gates that were set survive, as does an error; what was declared otherwise by the code is not overruled", async () => {
+  test("[R37] gates that were set survive, as does an error; settings of the code do not override them", async () => {
     const at = setup();
     const build = (life: Life, throttleMs: number) => {
       const source = life.space.cell<number>("source");

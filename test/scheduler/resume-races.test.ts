@@ -31,7 +31,7 @@ async function late({ host, disk }: Setup) {
 }
 
 describe("an input that changes while it is asked for", () => {
-  test("[I7] by another process, before the answer is here: the node is not taken for current", async () => {
+  test("[I7] an input changed by another process before the answer makes the node outdated", async () => {
     const at = setup();
     await firstLife(at);
     const { answers, space } = await late(at);

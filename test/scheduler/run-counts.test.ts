@@ -71,7 +71,7 @@ describe("run counts", () => {
     expect(counted.runsFor(() => source.set(1))).toBe(1);
   });
 
-  test("[I3] (b) what nobody observes does not run", async () => {
+  test("[I3] (b) nodes that are not observed do not run", async () => {
     const counted = await Counted.open();
     const source = counted.source("source", 0);
     for (let i = 0; i < 1000; i++) counted.computed(`c${i}`, () => source.get());
@@ -107,7 +107,7 @@ describe("run counts", () => {
     expect(counted.runsFor(() => source.set(2))).toBe(495 + 1);
   });
 
-  test("[I3] (e) a chain of 10,000 whose first output stays the same runs once", async () => {
+  test("[I3] (e) a chain of 10,000 with an unchanged first output runs once", async () => {
     const counted = await Counted.open();
     const source = counted.source("source", 0);
     const parity = counted.computed("parity", () => (source.get() ?? 0) % 2);
@@ -116,7 +116,7 @@ describe("run counts", () => {
     expect(counted.runsFor(() => source.set(2))).toBe(1);
   });
 
-  test("[I3] (f) of 10,000 readers of a document's keys the one runs whose key was written", async () => {
+  test("[I3] (f) of 10,000 readers of a document's keys only the reader of the written key runs", async () => {
     const counted = await Counted.open();
     const document = counted.source("document", fields(10_000));
     for (let i = 0; i < 10_000; i++) {

@@ -2,7 +2,7 @@ import { describe, expect, test } from "#test";
 import { setup } from "./scheduler-setup.ts";
 
 describe("a listener that reads while a run is being ended", () => {
-  test("[R12] [R19] of errors: the node that failed runs again when what it read has changed", async () => {
+  test("[R12] [R19] a failed node runs again when its inputs change, even if an error listener reads during the end of its run", async () => {
     const { space, scheduler, quiet } = await setup();
     const source = space.cell<number>("source");
     source.set(1);
@@ -34,7 +34,7 @@ describe("a listener that reads while a run is being ended", () => {
     scheduler.checkInvariants();
   });
 
-  test("[R11] of commits: what the node returned is put into its own output", async () => {
+  test("[R11] the result goes into the node's own output, even if a commit listener reads during the end of its run", async () => {
     const { space, scheduler, quiet } = await setup();
     const source = space.cell<number>("source");
     const log = space.cell<number>("log");

@@ -18,7 +18,7 @@ describe("a run does not wake itself", () => {
     expect(a.get()).toBe(10);
   });
 
-  test("[I5] it answers to what others write there, and only to that", async () => {
+  test("[I5] a node runs again after others write there, and only then", async () => {
     const { space, open, quiet } = await setup();
     const a = space.cell<number>("a");
     a.set(1);
@@ -39,7 +39,7 @@ describe("a run does not wake itself", () => {
     expect(runs.take()).toEqual([7]);
   });
 
-  test("[I5] a run that writes what was there already causes nothing at all", async () => {
+  test("[I5] a run that writes an equal value causes no run", async () => {
     const { space, scheduler, line, quiet } = await setup();
     const [a, b] = [space.cell<number>("a"), space.cell<number>("b")];
     a.set(1);

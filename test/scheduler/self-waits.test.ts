@@ -14,7 +14,7 @@ async function site() {
   return { ...here, errors, a };
 }
 
-describe("what would wait for itself", () => {
+describe("waits that would never end", () => {
   for (const what of ["pull", "idle", "settled"] as const) {
     test(`[R49] ${what} awaited by an asynchronous effect is refused, and the effect has failed`, async () => {
       const { space, a, errors, host } = await site();
@@ -53,7 +53,7 @@ describe("what would wait for itself", () => {
     expect(pull).toMatchObject({ kind: "handled", result: 1 });
   });
 
-  test("[R49] in a later stretch of a handler idle is refused where that is taken up with within", async () => {
+  test("[R49] idle in a later part of a handler is refused inside within", async () => {
     const { space, host } = await site();
     const stream = space.stream<number>("orders");
     stream.handle(async (_, { within }) => {
@@ -78,7 +78,7 @@ describe("what would wait for itself", () => {
     expect(errors).toEqual([]);
   });
 
-  test("[R49] [R48] one that nobody can know of is named when the space closes", async () => {
+  test("[R49] [R48] an unrecognized wait is named when the space closes", async () => {
     const { space, a, errors, host } = await site();
     space.effect(
       async () => {

@@ -27,14 +27,14 @@ async function sleeper(before: object) {
 }
 
 describe("a shallow read", () => {
-  test("[I2] [I3] of a node that sleeps: what lies deeper has changed, and it does not run when somebody looks", async () => {
+  test("[I2] [I3] a shallow read of a dormant node ignores a deeper change when demand returns", async () => {
     const { cell, look, quiet } = await sleeper({ b: { c: 1 } });
     cell("b").set({ c: 2 });
     await quiet();
     expect(await look()).toEqual([0, ["b"]]);
   });
 
-  test("[I1] [I2] of a node that sleeps: a key that came or went is seen when somebody looks", async () => {
+  test("[I1] [I2] a shallow read of a dormant node finds an added or removed key when demand returns", async () => {
     const { cell, look, quiet } = await sleeper({ b: 1 });
     cell("d").set(1);
     await quiet();
@@ -44,7 +44,7 @@ describe("a shallow read", () => {
     expect(await look()).toEqual([1, ["d"]]);
   });
 
-  test("[I3] is not woken by a key that another process adds further down, and is by one right below it", async () => {
+  test("[I3] a shallow read is not woken by a key that another process adds further down, and is by one right below it", async () => {
     const { space, scheduler, quiet, open } = await setup();
     const doc = space.cell<unknown>("doc");
     doc.set({ a: { b: { c: {} } } });

@@ -3,8 +3,8 @@ import { describe, expect, test } from "#test";
 import { memoryStore } from "../../src/store/memory/memory-store.ts";
 import { setup } from "./scheduler-setup.ts";
 
-describe("what a stream's handler is given and emits", () => {
-  test("[I11] its value is the same in every attempt: it is frozen, and the sender's own is not", async () => {
+describe("the value and the emissions of a stream's handler", () => {
+  test("[I11] a handler's value is the same in every attempt: a frozen copy of the sender's", async () => {
     const { space } = await setup();
     const stream = space.stream<{ list: number[] }>("stream");
     stream.handle((value) => void value.list.push(4));
@@ -14,7 +14,7 @@ describe("what a stream's handler is given and emits", () => {
     expect(sent).toEqual({ list: [1, 2] });
   });
 
-  test("[I10] what it emits is what it was at that moment, and not the handler's own", async () => {
+  test("[I10] an emission is copied at that moment, and independent of the handler's object", async () => {
     const { space, disk, host } = await setup();
     const stream = space.stream<number>("stream");
     stream.handle((_value, { emit }) => {
@@ -29,7 +29,7 @@ describe("what a stream's handler is given and emits", () => {
     expect(rows.map(({ message }) => message?.data)).toEqual([{ count: 1 }, { count: 2 }]);
   });
 
-  test("[I10] [M6] it is told at once that what it emits is no JSON, and nothing of it stays", async () => {
+  test("[I10] [M6] a handler is told at once that its emission is not JSON, and has no effect", async () => {
     const { space } = await setup();
     const touched = space.cell<boolean>("touched");
     const stream = space.stream<number>("stream");

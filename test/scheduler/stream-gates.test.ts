@@ -2,7 +2,7 @@ import { describe, expect, test } from "#test";
 import { Calls, setup } from "./scheduler-setup.ts";
 
 describe("a send whose handler reads where a materializer may write", () => {
-  test("[I4] [R14] waits while that is gated, and for no other that is", async () => {
+  test("[I4] [R14] a send with a handler that reads inside an envelope waits for that materializer's gate, and for no other", async () => {
     const { space, scheduler, host, quiet } = await setup();
     const [a, board, other] = [space.cell<number>("a"), space.cell<number>("board"), space.cell<number>("other")];
     a.set(1);

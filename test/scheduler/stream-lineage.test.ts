@@ -37,8 +37,8 @@ class Told implements Launch {
   }
 }
 
-describe("lineage of what handlers launch", () => {
-  test("[I10] what a handling sent that nobody knows of is not said to have failed before that is known", async () => {
+describe("lineage of handlers' launches", () => {
+  test("[I10] a send of a handling with unknown outcome does not fail before the outcome is known", async () => {
     const { space, host, line } = await setup();
     const [parent, child] = [space.stream<number>("parent"), space.stream<number>("child")];
     const x = space.cell<number>("x");
@@ -59,7 +59,7 @@ describe("lineage of what handlers launch", () => {
     expect(outcomes.take()).toEqual(["dropped", "failed"]);
   });
 
-  test("[I10] what a transaction sent whose answer was lost is handled once: of the commit if that is there, else of the next attempt", async () => {
+  test("[I10] a send of a transaction with a lost answer is handled once: of that commit if it landed, else of the next attempt", async () => {
     for (const isThere of [true, false]) {
       const { space, host, line, there } = await twoSpaces();
       const a = space.cell<number>("a");
@@ -87,7 +87,7 @@ describe("lineage of what handlers launch", () => {
     }
   });
 
-  test("[I39] what a failed handling sent is dropped also if its handler threw, whoever is answered first", async () => {
+  test("[I39] a send of a failed handling is dropped also if its handler threw, whichever answer comes first", async () => {
     for (const answers of ["the origin", "the reads"] as const) {
       const { space, line, quiet } = await setup();
       const [parent, child] = [space.stream<number>("parent"), space.stream<number>("child")];
@@ -116,7 +116,7 @@ describe("lineage of what handlers launch", () => {
     }
   });
 
-  test("[I10] what a failed handling sent is dropped also where it stands aside, and does not come back", async () => {
+  test("[I10] a send of a failed handling is dropped also while it waits for a handler, and does not come back", async () => {
     const { space, scheduler, line, quiet } = await setup();
     const [parent, child] = [space.stream<number>("parent"), space.stream<number>("child")];
     const outcomes: SendOutcome[] = [];
@@ -136,7 +136,7 @@ describe("lineage of what handlers launch", () => {
     expect(seen.take()).toEqual([]);
   });
 
-  test("[I10] a handler that is retried sends once, with what its committed attempt has seen", async () => {
+  test("[I10] a handler that is retried sends once, with the reads of its committed attempt", async () => {
     const { space, host, line } = await setup();
     const [parent, child] = [space.stream<number>("parent"), space.stream<number>("child")];
     let attempts = 0;
@@ -160,7 +160,7 @@ describe("lineage of what handlers launch", () => {
     expect(seen.take().at(-1)).toBe(200);
   });
 
-  test("[I10] what a failed handler sent is never handled for good, though it needs nothing but the value", async () => {
+  test("[I10] a send of a failed handler is never handled, even if it needs only the value", async () => {
     const { space, line, quiet } = await setup();
     const [parent, child] = [space.stream<number>("parent"), space.stream<number>("child")];
     const outcomes = new Calls<SendOutcome>();
@@ -178,7 +178,7 @@ describe("lineage of what handlers launch", () => {
     expect(done.get()).toBeUndefined();
   });
 
-  test("[I38] in the same space it is handled before its origin has an answer, and the store checks the origin", async () => {
+  test("[I38] a send in the same space is handled before its origin has an answer, and the store checks the origin", async () => {
     const { space, line, quiet } = await setup();
     const [parent, child] = [space.stream<number>("parent"), space.stream<number>("child")];
     const seen = new Calls<number>();
@@ -276,7 +276,7 @@ describe("lineage of what handlers launch", () => {
     expect(await dropped.outcome).toMatchObject({ kind: "dropped", reason: "origin-failed" });
   });
 
-  test("[I10] what a transaction sends goes with it: not if it throws, once if it is run again", async () => {
+  test("[I10] a send of a transaction shares its outcome: none if it throws, one if it is run again", async () => {
     const { space, host, line, quiet } = await setup();
     const stream = space.stream<number>("stream");
     const done = space.cell<number[]>("done");
@@ -327,7 +327,7 @@ describe("lineage of what handlers launch", () => {
     ]);
   });
 
-  test("[I10] nothing is tied where nothing runs that could fail", async () => {
+  test("[I10] a send outside of attempts is tied to no commit", async () => {
     const { scheduler, space } = await setup();
     expect(scheduler.launch(new Told())).toBe(false);
     const told = new Told();
@@ -374,7 +374,7 @@ describe("lineage of what handlers launch", () => {
     expect([here.get(), far.get()]).toEqual([1, 1]);
   });
 
-  test("[I10] if the other space refuses, nothing happens here; if this one is stale, the other is written once", async () => {
+  test("[I10] if the other space refuses, this one is not written; if this one is stale, the other is written once", async () => {
     const { space, there, line, thereLine, host } = await twoSpaces();
     const [here, far] = [space.cell<number[]>("here"), there.cell<number[]>("far")];
     const stream = space.stream<number>("stream");

@@ -10,7 +10,7 @@ import { Calls, setup } from "./scheduler-setup.ts";
 const STALE = rejected("stale", "read-moved", "somebody was faster");
 
 describe("order and consistency of sends", () => {
-  test("[I30] a handler reads a computed value whose input was just written: it sees the new value", async () => {
+  test("[I30] a handler that reads a computed value with an input written just before sees the new value", async () => {
     const { space } = await setup();
     const typed = space.cell<number>("typed");
     const total = space.computed("total", () => (typed.get() ?? 0) * 10);
@@ -28,7 +28,7 @@ describe("order and consistency of sends", () => {
     expect(total.node.live).toBe(false);
   });
 
-  test("[I30] [I35] what was declared is up to date before the handler is called, and what the handler does not read is not run for it", async () => {
+  test("[I30] [I35] declared inputs are up to date before the handler is called, and other nodes do not run for it", async () => {
     const { space } = await setup();
     const [p, q] = [space.cell<number>("p"), space.cell<number>("q")];
     const ofP = space.computed("of p", () => (p.get() ?? 0) + 1);
@@ -66,7 +66,7 @@ describe("order and consistency of sends", () => {
     scheduler.checkInvariants();
   });
 
-  test("[I31] what a closed gate holds back parks the send and all behind it; when it opens they go in order", async () => {
+  test("[I31] an input behind a closed gate parks the send and all later ones; when it opens they run in order", async () => {
     const { space, host, quiet } = await setup();
     const a = space.cell<number>("a");
     a.set(1);
@@ -91,7 +91,7 @@ describe("order and consistency of sends", () => {
     expect(seen.take()).toEqual(["first 2", "second"]);
   });
 
-  test("[I4] a gate that leads nowhere near what the handler reads does not park it", async () => {
+  test("[I4] a gate on an unrelated node does not park a send", async () => {
     const { space, quiet } = await setup();
     const a = space.cell<number>("a");
     a.set(1);
@@ -162,7 +162,7 @@ describe("order and consistency of sends", () => {
       }),
   };
   for (const [how, computed] of Object.entries(behind)) {
-    test(`[I4] [R14] so does what that materializer is computed from and is still to run: ${how}`, async () => {
+    test(`[I4] [R14] a handler waits for the inputs of the materializer too: ${how}`, async () => {
       const { space, scheduler, host } = await setup();
       const [a, board] = [space.cell<number>("a"), space.cell<number>("board")];
       a.set(1);
@@ -189,7 +189,7 @@ describe("order and consistency of sends", () => {
     });
   }
 
-  test("[I4] [R14] what is computed from a materializer's writes waits for what that is computed from, over several of them", async () => {
+  test("[I4] [R14] a value computed from a materializer's writes waits for the inputs of that materializer, over several of them", async () => {
     const { space, scheduler, host } = await setup();
     const [a, low, high] = [space.cell<number>("a"), space.cell<number>("low"), space.cell<number>("high")];
     a.set(1);
@@ -211,7 +211,7 @@ describe("order and consistency of sends", () => {
     scheduler.checkInvariants();
   });
 
-  test("[I4] [R14] a send beside the envelope does not wait for a materializer, and runs nothing for it", async () => {
+  test("[I4] [R14] a send beside the envelope does not wait for a materializer, and runs no node for it", async () => {
     const { space, scheduler, host, quiet } = await setup();
     const [a, board] = [space.cell<number>("a"), space.cell<Record<string, number>>("board")];
     a.set(1);
@@ -249,7 +249,7 @@ describe("order and consistency of sends", () => {
     expect(seen.take()).toEqual([[5, 6]]);
   });
 
-  test("[I4] a handler that was not told what to load is abandoned and called again; nothing of the first call happened", async () => {
+  test("[I4] a handler without declared inputs is abandoned and called again; the first call has no effect", async () => {
     const { space, open } = await setup();
     space.cell<number>("far").set(5);
     await space.settled();
@@ -331,7 +331,7 @@ describe("order and consistency of sends", () => {
     expect([seen.take(), reported.count]).toEqual([[2], 1]);
   });
 
-  test("[I4] the handler waits for what it asked to be brought, and is called also if that fails", async () => {
+  test("[I4] the handler waits for its presync, and is called even if that fails", async () => {
     const { space, quiet } = await setup();
     const gate = new Gate();
     const stream = space.stream<string>("stream");
@@ -351,7 +351,7 @@ describe("order and consistency of sends", () => {
     expect(seen.take()).toEqual(["fails", "works"]);
   });
 
-  test("[I33] sends that nothing handles stand aside, in order, for as long as it takes; others and idle do not wait for them", async () => {
+  test("[I33] sends without a handler wait aside, in order and without limit; other sends and idle do not wait for them", async () => {
     const { space, scheduler } = await setup();
     const [a, b] = [space.stream<number>("a"), space.stream<number>("b")];
     const seen = new Calls<string>();
@@ -381,7 +381,7 @@ describe("order and consistency of sends", () => {
     expect(scheduler.getQueues()[0]?.unhandled).toEqual([]);
   });
 
-  test("[I4] what stands aside at a stream that is closed is dropped", async () => {
+  test("[I4] sends that wait aside are dropped when their stream is closed", async () => {
     const { space, scheduler } = await setup();
     const stream = space.stream<number>("stream");
     const sent = stream.send(1);
@@ -391,7 +391,7 @@ describe("order and consistency of sends", () => {
     expect(await sent.outcome).toMatchObject({ kind: "dropped", reason: "closed", message: "its piece has stopped" });
   });
 
-  test("[I33] as many may stand aside as the bound says; more are refused, and a closed space drops them all", async () => {
+  test("[I33] a bounded number of sends may wait aside; more are refused, and a closed space drops them all", async () => {
     const { space } = await setup();
     const [lost, found] = [space.stream<number>("lost"), space.stream<number>("found")];
     const seen = new Calls<number>();
@@ -487,7 +487,7 @@ describe("order and consistency of sends", () => {
     expect(seen.take().sort()).toEqual(["a 7", "quick 8 after a 7"]);
   });
 
-  test("[I4] an asynchronous handler may pull, and reads what is up to date after its awaits", async () => {
+  test("[I4] an asynchronous handler may pull, and reads up-to-date values after its awaits", async () => {
     const { space, quiet } = await setup();
     const a = space.cell<number>("a");
     a.set(1);
@@ -509,7 +509,7 @@ describe("order and consistency of sends", () => {
     expect(seen.take()).toEqual([2, 10]);
   });
 
-  test("[I37] sending from inside a computation is refused, with what to do instead", async () => {
+  test("[I37] sending from inside a computation is refused with a remedy", async () => {
     const { space } = await setup();
     const stream = space.stream<number>("stream");
     const wrong = space.computed("wrong", () => stream.send(1).id);
@@ -529,7 +529,7 @@ describe("order and consistency of sends", () => {
     stream.handle(function second() {});
   });
 
-  test("[I4] what does not fit the schema is refused before it is queued", async () => {
+  test("[I4] a value that does not fit the schema is refused before it is queued", async () => {
     const { space } = await setup();
     const positive = {
       "~standard": {
@@ -545,7 +545,7 @@ describe("order and consistency of sends", () => {
     expect(space.scheduler.getQueues().every(({ waiting }) => waiting === 0)).toBe(true);
   });
 
-  test("[I4] what is sent does not change when the sender changes it", async () => {
+  test("[I4] a sent value does not change when the sender changes it", async () => {
     const { space } = await setup();
     const stream = space.stream<{ n: number }>("stream");
     const seen = new Calls();
@@ -557,7 +557,7 @@ describe("order and consistency of sends", () => {
     expect(seen.take()).toEqual([{ n: 1 }]);
   });
 
-  test("[I4] a handler that throws commits nothing and sends nothing; its callback is called once and the queue goes on", async () => {
+  test("[I4] a handler that throws commits and sends nothing; its callback is called once and the queue continues", async () => {
     const { space, line, scheduler, quiet } = await setup();
     const a = space.cell<number>("a");
     const [stream, after] = [space.stream<number>("stream"), space.stream<number>("after")];
@@ -633,7 +633,7 @@ describe("order and consistency of sends", () => {
     expect(log.get()).toEqual(["first", "second"]);
   });
 
-  test("[I4] nothing overtakes in the moment of a fall, whenever it is sent", async () => {
+  test("[I4] no send overtakes another at the moment of a rollback", async () => {
     for (let moments = 0; moments < 25; moments++) {
       const { space, line, host, quiet } = await setup();
       const log = space.cell<string[]>("log");
@@ -655,7 +655,7 @@ describe("order and consistency of sends", () => {
     }
   });
 
-  test("[I4] a handling rests on the sources of what it read: a computed value that has moved elsewhere is read again", async () => {
+  test("[I4] a handling claims the sources of its reads: a computed value that changed elsewhere is read again", async () => {
     const { space, open, host, line, quiet } = await setup();
     const a = space.cell<number>("a");
     a.set(1);
@@ -705,7 +705,7 @@ describe("order and consistency of sends", () => {
     expect(await sent.outcome).toMatchObject({ kind: "handled", result: 2 });
   });
 
-  test("[I4] many sends that move what they read are no circle: nothing is held back", async () => {
+  test("[I4] many sends that change their own inputs are no circle: none is held back", async () => {
     const { space, host } = await setup();
     const a = space.cell<number>("a");
     const twice = space.computed("twice", () => (a.get() ?? 0) * 2);
@@ -723,7 +723,7 @@ describe("order and consistency of sends", () => {
     expect([host.monotonic(), space.scheduler.runDiagnosis().nonSettling]).toEqual([before, []]);
   });
 
-  test("[I4] a gated node that is removed holds up nobody any more", async () => {
+  test("[I4] a gated node that is removed does not block a send any more", async () => {
     const { space, scheduler, quiet } = await setup();
     const a = space.cell<number>("a");
     a.set(1);
@@ -780,7 +780,7 @@ describe("order and consistency of sends", () => {
     expect(origins).toEqual([]);
   });
 
-  test("[I36] what is over the bound is refused where the sender sees it", async () => {
+  test("[I36] a send above the limit is refused with an outcome", async () => {
     const { space, quiet } = await setup();
     const stream = space.stream<number>("stream");
     stream.handle(() => {}, { presync: () => new Promise(() => {}) });
@@ -791,7 +791,7 @@ describe("order and consistency of sends", () => {
     expect(outcomes).toEqual(new Map([["refused", 10]]));
   });
 
-  test("[I4] a handler that reads what plain code has just written is not in conflict with it", async () => {
+  test("[I4] a handler that reads a plain write of before is not in conflict with it", async () => {
     const { space, host } = await setup();
     const a = space.cell<number>("a");
     a.set(0);
@@ -808,7 +808,7 @@ describe("order and consistency of sends", () => {
     expect([attempts.seen, outcomes.seen]).toEqual([[11], ["handled"]]);
   });
 
-  test("[I4] an attempt that was abandoned to load something is not counted", async () => {
+  test("[I4] an abandoned attempt is not counted", async () => {
     const { space, host, open, quiet } = await setup();
     const { space: other } = await open();
     other.cell<number>("far").set(2);
@@ -831,7 +831,7 @@ describe("order and consistency of sends", () => {
     ]);
   });
 
-  test("[I4] what still waits when the space is closed is dropped, and so is what is sent then", async () => {
+  test("[I4] waiting sends are dropped when the space is closed, and so are later ones", async () => {
     const { space } = await setup();
     const stream = space.stream<number>("stream");
     const waiting = stream.send(1);
@@ -840,7 +840,7 @@ describe("order and consistency of sends", () => {
     expect(await stream.send(2).outcome).toMatchObject({ kind: "dropped", reason: "closed" });
   });
 
-  test("[I35] a send whose closure is up to date touches no index and visits no reader", async () => {
+  test("[I35] a send with an up-to-date closure changes no index and visits no reader", async () => {
     const { space, scheduler } = await setup();
     const a = space.cell<number>("a");
     const sum = space.computed("sum", () => (a.get() ?? 0) + 1);

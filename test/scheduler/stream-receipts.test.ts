@@ -8,7 +8,7 @@ import { Calls, setup } from "./scheduler-setup.ts";
 const STALE = rejected("stale", "read-moved", "somebody was faster");
 
 describe("receipts", () => {
-  test("[I11] the same event twice has one effect; the second finds the first's result and is not tried again", async () => {
+  test("[I11] the same event twice has one effect; the second finds the first result and is not tried again", async () => {
     const { space, line } = await setup();
     const done = space.cell<number[]>("done");
     const stream = space.stream<number>("stream");
@@ -37,7 +37,7 @@ describe("receipts", () => {
     expect(done.get()).toEqual(ids);
   });
 
-  test("[I11] also both at once, and when the second would write nothing new", async () => {
+  test("[I11] the same event twice at once has one effect, even if the second would write no change", async () => {
     const { space } = await setup();
     const stream = space.stream<number>("stream");
     const a = space.cell<number>("a");
@@ -47,7 +47,7 @@ describe("receipts", () => {
     expect(kinds).toEqual(["handled", "already", "already"]);
   });
 
-  test("[I11] another process that gets the same event does nothing but answer", async () => {
+  test("[I11] another process that gets the same event only answers", async () => {
     const { space, open, host } = await setup();
     const other = await open();
     const handle = (site: typeof space) => {
@@ -142,7 +142,7 @@ describe("receipts", () => {
     expect(seen).toHaveLength(2);
   });
 
-  test("[I11] who asks late is told the same: the id under which the receipt lies, and what the handler returned", async () => {
+  test("[I11] a late question gets the same answer: the id of the receipt, and the handler's result", async () => {
     const { space, line, host } = await setup();
     const stream = space.stream<number>("stream");
     stream.handle((value) => ({ value }));
@@ -164,7 +164,7 @@ describe("receipts", () => {
     expect(stream.send(3).id.slice(0, 8) > asked.id.slice(0, 8)).toBe(true);
   });
 
-  test("[I11] the receipt is a document with what the handler returned; nothing is {}", async () => {
+  test("[I11] the receipt is a document with the handler's result; no result is {}", async () => {
     const { space } = await setup();
     const stream = space.stream<boolean>("stream");
     stream.handle((value) => (value ? { x: 1 } : undefined));
@@ -192,7 +192,7 @@ describe("receipts", () => {
     expect(documents.filter(({ value }) => value !== undefined)).toHaveLength(1_000);
   });
 
-  test("[I11] what cannot be stored is no result: nothing is committed and the sender hears it", async () => {
+  test("[I11] a result that cannot be stored fails: no commit is made and the sender is told", async () => {
     const { space, quiet } = await setup();
     const a = space.cell<number>("a");
     const stream = space.stream<number>("stream");
@@ -206,7 +206,7 @@ describe("receipts", () => {
     expect(a.get()).toBeUndefined();
   });
 
-  test("[I11] a commit that was made and not answered is found out: handled once, and what it sent goes on", async () => {
+  test("[I11] a commit without an answer that landed is found: handled once, and its sends continue", async () => {
     const { space, line, host } = await setup();
     const [stream, after] = [space.stream<number>("stream"), space.stream<number>("after")];
     const [done, follow] = [space.cell<number[]>("done"), space.cell<number[]>("follow")];
@@ -224,7 +224,7 @@ describe("receipts", () => {
     expect([done.get(), follow.get()]).toEqual([[1], [1]]);
   });
 
-  test("[I11] one that was not made and not answered is made again, once", async () => {
+  test("[I11] a commit without an answer that did not land is made again, once", async () => {
     const { space, line, host } = await setup();
     const stream = space.stream<number>("stream");
     const done = space.cell<number[]>("done");
@@ -238,7 +238,7 @@ describe("receipts", () => {
     expect(done.get()).toEqual([1]);
   });
 
-  test("[I43] what keeps conflicting is given up after the window, and the outcome says so", async () => {
+  test("[I43] a send with lasting conflicts is given up after the window, with an outcome", async () => {
     const { space, line, host } = await setup();
     const stream = space.stream<number>("stream");
     let calls = 0;
@@ -267,7 +267,7 @@ describe("receipts", () => {
     expect(calls).toBe(1);
   });
 
-  test("[I11] those that fell with another come back in the order they were sent", async () => {
+  test("[I11] sends that were rolled back with another come back in the order of sending", async () => {
     const { space, line, host, quiet } = await setup();
     const done = space.cell<number[]>("done");
     done.set([]);
@@ -285,7 +285,7 @@ describe("receipts", () => {
     expect(done.get()).toEqual(sent.map((_, i) => i));
   });
 
-  test("[I11] a handler that threw over what did not last is called again: a duplicate takes nothing away", async () => {
+  test("[I11] a handler that threw because of an unconfirmed read is called again, even with a duplicate", async () => {
     const { space, host } = await setup();
     const tea = space.cell<number>("tea");
     tea.set(2);
@@ -303,7 +303,7 @@ describe("receipts", () => {
     expect(tea.get()).toBe(0);
   });
 
-  test("[I45] ids: each send has its own; a caller's id counts for his session and this stream", async () => {
+  test("[I45] each send has an id of its own; a caller's id counts for its session and this stream", async () => {
     const { space } = await setup();
     const [a, b] = [space.stream<number>("a"), space.stream<number>("b")];
     const ids = [
@@ -367,7 +367,7 @@ describe("receipts", () => {
     expect(await again.outcome).toEqual({ kind: "already", id, result: { value: 1 } });
   });
 
-  test("[I11] a handler's context does nothing after the handler has ended", async () => {
+  test("[I11] a handler's context has no effect after the handler has ended", async () => {
     const { space } = await setup();
     const a = space.cell<number>("a");
     const stream = space.stream<number>("stream");

@@ -23,7 +23,7 @@ async function doubled({ topics }: { topics: readonly TraceTopic[] }) {
 }
 
 describe("the trace", () => {
-  test("[R17] a topic that is off, before, after or because another is on, keeps nothing", async () => {
+  test("[R17] a topic that is off keeps no entry, before, after and beside another that is on", async () => {
     const { space, scheduler, a, quiet } = await doubled({ topics: ["invalidate"] });
     space.stream<number>("stream").handle((value) => a.set(value));
     scheduler.setTraceEnabled("invalidate", false);
@@ -43,7 +43,7 @@ describe("the trace", () => {
     ]);
   });
 
-  test("[R17] gate tells who is held back, for how long, and what it would run for; once each time", async () => {
+  test("[R17] topic gate lists held nodes with the time and the causes, once for each wait", async () => {
     const { a, space, host, scheduler, double, told } = await doubled({ topics: ["gate"] });
     a.set(2);
     space.flush();
@@ -57,7 +57,7 @@ describe("the trace", () => {
     expect(told("gate").slice(1)).toEqual([["double", "gated", ["a"], "until it is let go"]]);
   });
 
-  test("[R17] commit tells what plain code, nodes, handlers and others have committed, and what was taken back", async () => {
+  test("[R17] topic commit lists commits of plain code, nodes, handlers and others, and rollbacks", async () => {
     const { a, space, open, quiet, line, told } = await doubled({ topics: ["commit"] });
     const copy = space.cell<number>("copy");
     space.effect(() => copy.set(a.get() ?? 0), { id: "copies" });
@@ -89,7 +89,7 @@ describe("the trace", () => {
     expect([new Set(names).size, names.at(-1)]).toEqual([entries.length - 1, names.at(-2)]);
   });
 
-  test("[R17] send and handled tell each send, by whom it was sent, and how it ended", async () => {
+  test("[R17] topics send and handled list each send with its sender and its end", async () => {
     const { space, a, quiet, told } = await doubled({ topics: ["send", "handled"] });
     const [first, second] = [space.stream<number>("first"), space.stream<number>("second")];
     first.handle((value) => void second.send(value + 1));

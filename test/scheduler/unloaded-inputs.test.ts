@@ -56,7 +56,7 @@ async function seenAfter(change: (parts: Awaited<ReturnType<typeof resumed>>) =>
 }
 
 describe("an input that was not loaded", () => {
-  test("[I7] what others have removed in it is missed", async () => {
+  test("[I7] a part that others removed from an unloaded input is missed", async () => {
     const seen = await seenAfter(async ({ at }) => {
       const other = await at.begin();
       const price = other.space.cell<Price>("price");
@@ -94,12 +94,12 @@ describe("an input that was not loaded", () => {
     expect(seen).toEqual(Array(2).fill(["a is 7, between 5", ["shown"]]));
   });
 
-  test("[I7] it is replaced here by something that has less", async () => {
+  test("[I7] an unloaded input that is replaced by one with fewer parts makes the reader run", async () => {
     const seen = await seenAfter(async ({ price }) => price.set({ b: 2 }));
     expect(seen).toEqual(Array(2).fill(["a is undefined, between 5", ["shown"]]));
   });
 
-  test("[I7] it is the output of a computation that is replaced by one which gives nothing", async () => {
+  test("[I7] an unloaded output that is replaced by an absent value makes the reader run", async () => {
     const seen = await seenAfter(async ({ life, middle }) => {
       middle.dispose();
       life.space.computed("between", () => undefined, { fingerprint: "nothing" });
@@ -107,7 +107,7 @@ describe("an input that was not loaded", () => {
     expect(seen).toEqual(Array(2).fill(["a is 1, between undefined", ["shown"]]));
   });
 
-  test("[I7] one that is what it was runs nobody, in whichever way it has come", async () => {
+  test("[I7] an unchanged input runs no reader, however it arrives", async () => {
     const seen = await seenAfter(async ({ life, middle, price, at }) => {
       await at.host.run(() => price.pull());
       price.set({ a: 1, b: 3 });

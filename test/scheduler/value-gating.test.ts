@@ -29,7 +29,7 @@ async function reader(before: Json | undefined, reads: readonly { path: string[]
 }
 
 describe("only a changed value makes a node run again", () => {
-  test("[I3] a computation whose result stays the same wakes nobody", async () => {
+  test("[I3] a computation with an unchanged result wakes no reader", async () => {
     const { space } = await setup();
     const input = space.cell<number>("in");
     input.set(10);
@@ -94,14 +94,14 @@ describe("only a changed value makes a node run again", () => {
     for (const step of steps) expect(runsAfter(() => doc.set(step))).toBe(1);
   });
 
-  test("[I3] a sibling's key is nothing to the reader of another", async () => {
+  test("[I3] a sibling's key does not affect the reader of another", async () => {
     const { runsAfter, space } = await reader({ a: 1 }, [{ path: ["a"] }]);
     expect(runsAfter(() => space.cell<{ b: number }>("doc").key("b").set(1))).toBe(0);
     expect(runsAfter(() => space.cell("doc").set({ a: 1, b: 2, c: 3 }))).toBe(0);
     expect(runsAfter(() => space.cell("doc").set({ a: 2 }))).toBe(1);
   });
 
-  test("[I3] a push is nothing to the reader of the first element, and something to that of the list", async () => {
+  test("[I3] a push does not affect the reader of the first element, and does affect that of the list", async () => {
     const first = await reader([1], [{ path: ["0"] }]);
     expect(first.runsAfter(() => first.space.cell<number[]>("doc").push(2))).toBe(0);
     const whole = await reader([1], [{ path: [] }]);
@@ -123,7 +123,7 @@ describe("only a changed value makes a node run again", () => {
     expect(node.lastCauses.map(String)).toEqual(["doc /a", "doc /b"]);
   });
 
-  test("[I3] what is changed and changed back before anybody is told is no change", async () => {
+  test("[I3] a value that is changed and changed back before readers are told is no change", async () => {
     const { runsAfter, space, doc } = await reader({ a: 1, list: [1, 2] }, [{ path: [] }]);
     const cell = space.cell<{ a: number; list: number[] }>("doc");
     const there = () => {

@@ -64,7 +64,7 @@ describe("writing behind", () => {
     expect(stored.documents[0]?.value).toBe(110);
   });
 
-  test("[R34] a value that is the same again is not written, only what it rests on", async () => {
+  test("[R34] an equal value is not written again, only its inputs", async () => {
     const at = setup();
     const life = await at.begin();
     const source = life.space.cell<number>("source");
@@ -77,7 +77,7 @@ describe("writing behind", () => {
     expect([first?.patches.length, second?.patches.length]).toEqual([1, 0]);
   });
 
-  test("[R34] of a wide value only what differs is written", async () => {
+  test("[R34] of a wide value only the differences are written", async () => {
     const at = setup();
     const life = await at.begin();
     const source = life.space.cell<number>("source");
@@ -119,7 +119,7 @@ describe("writing behind", () => {
     );
   });
 
-  test("[R34] what the store cannot write is offered again, and reported when it never can", async () => {
+  test("[R34] rows that the store cannot write are offered again, and reported when it refuses them for good", async () => {
     const at = setup();
     const life = await at.begin();
     const { space, line } = life;
@@ -142,7 +142,7 @@ describe("writing behind", () => {
     expect(errors).toEqual(['Error: derived values of space "s" cannot be kept: by the test']);
   });
 
-  test("[R34] [I1] another process that computes the same does not disturb what is computed here", async () => {
+  test("[R34] [I1] another process that computes the same values does not disturb this one", async () => {
     const at = setup();
     const [here, there] = [await at.begin(), await at.begin()];
     const seen: unknown[] = [];
@@ -164,7 +164,7 @@ describe("writing behind", () => {
     expect(await at.host.run(() => next.pull())).toBe(6);
   });
 
-  test("[I1] what others store in place of a computed value is not taken for it", async () => {
+  test("[I1] a value that others store in place of a computed one does not count as its result", async () => {
     const at = setup();
     const [here, there] = [await at.begin(), await at.begin()];
     const source = here.space.cell<number>("source");
@@ -182,7 +182,7 @@ describe("writing behind", () => {
     expect(stored.documents[0]?.value).toBe(6);
   });
 
-  test("[R39] what is computed from another space, or labelled, is not stored", async () => {
+  test("[R39] a value that is labelled, or computed from another space, is not stored", async () => {
     const at = setup();
     const life = await at.begin();
     const { scheduler } = life.space;

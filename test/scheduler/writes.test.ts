@@ -5,8 +5,8 @@ import { rejected } from "../../src/store/rejection.ts";
 import { Gate } from "../store/faulty-store.ts";
 import { Calls, setup } from "./scheduler-setup.ts";
 
-describe("what plain code writes again and again before it lets go of the thread", () => {
-  test("[I3] [R10] each flush tells what has changed since the last one, and the last values are one commit", async () => {
+describe("repeated plain writes within one task", () => {
+  test("[I3] [R10] each flush reports the changes since the last one, and the last values are one commit", async () => {
     const { space, line, quiet } = await setup();
     const [a, b] = [space.cell<number>("a"), space.cell<{ x: number }>("b")];
     const seen = new Calls();
@@ -37,7 +37,7 @@ describe("what plain code writes again and again before it lets go of the thread
     expect([a.get(), b.get()]).toEqual([4, { x: 5 }]);
   });
 
-  test("[I3] what a node writes over it between two flushes is not taken for what plain code has written", async () => {
+  test("[I3] a node's write between two flushes does not count as a plain write", async () => {
     const { space, quiet } = await setup();
     const [a, trigger] = [space.cell<number>("a"), space.cell<number>("trigger")];
     const seen = new Calls();
@@ -57,8 +57,8 @@ describe("what plain code writes again and again before it lets go of the thread
   });
 });
 
-describe("what nodes write besides their output", () => {
-  test("[R11] the writes of a run are one commit that rests on what the run has read", async () => {
+describe("side-writes of nodes", () => {
+  test("[R11] the writes of a run are one commit that claims the run's reads", async () => {
     const { space, line, quiet } = await setup();
     const [a, b, c] = ["a", "b", "c"].map((id) => space.cell<number>(id));
     if (!a || !b || !c) throw new Error("no cells");
@@ -74,7 +74,7 @@ describe("what nodes write besides their output", () => {
     expect(commit?.reads.map(({ id, depth }) => [id, depth])).toEqual([["a", "deep"]]);
   });
 
-  test("[R11] a node whose commit is stale runs again upon what the others wrote", async () => {
+  test("[R11] a node with a stale commit runs again on the others' writes", async () => {
     const { space, open, line, quiet, scheduler } = await setup();
     const other = await open();
     const [a, b, trigger] = [space.cell<number>("a"), space.cell<number>("b"), space.cell<number>("trigger")];
@@ -108,7 +108,7 @@ describe("what nodes write besides their output", () => {
     scheduler.checkInvariants();
   });
 
-  test("[R11] what a run has read through computed values it rests on too: it runs again when that has moved", async () => {
+  test("[R11] a run claims its reads through computed values too: it runs again when a source has changed", async () => {
     const { space, host, open, line, quiet, scheduler } = await setup();
     const [a, x, m] = [space.cell<number>("a"), space.cell<number>("x"), space.cell<number>("m")];
     a.set(1);
@@ -145,7 +145,7 @@ describe("what nodes write besides their output", () => {
     scheduler.checkInvariants();
   });
 
-  test("[R11] a commit that can never be made is reported, and the node rests until something changes", async () => {
+  test("[R11] a commit that is refused for good is reported, and the node rests until an input changes", async () => {
     const { space, line, quiet, scheduler } = await setup();
     const [a, b] = [space.cell<number>("a"), space.cell<number>("b")];
     a.set(1);
@@ -191,7 +191,7 @@ describe("what nodes write besides their output", () => {
     expect(errors.count).toBe(1);
   });
 
-  test("[R11] what plain code wrote before a node ran is committed before what the node writes", async () => {
+  test("[R11] plain writes of before a node's run are committed before the node's writes", async () => {
     const { space, line, quiet } = await setup();
     const doc = space.cell<{ x: number; y: number }>("doc");
     doc.set({ x: 0, y: 0 });
@@ -234,7 +234,7 @@ describe("what nodes write besides their output", () => {
     scheduler.checkInvariants();
   });
 
-  test("[R12] a run that fails before it reads anything still answers to what it read before", async () => {
+  test("[R12] a run that fails before its first read is still subscribed to its earlier reads", async () => {
     const { space } = await setup();
     const [a, b] = [space.cell<number>("a"), space.cell<number>("b")];
     a.set(1);
@@ -344,7 +344,7 @@ describe("materializers", () => {
     return { ...parts, input, index, order, node };
   }
 
-  test("[R14] a materializer runs without a reader, when nothing else is left, once for many changes", async () => {
+  test("[R14] a materializer runs without a reader, when no other node is left, once for many changes", async () => {
     const { space, scheduler, input, order, node, quiet } = await materializing();
     input.sink(() => order.note("sink"));
     await quiet();
@@ -359,7 +359,7 @@ describe("materializers", () => {
     scheduler.checkInvariants();
   });
 
-  test("[I9] [R14] it runs before an effect that reads inside its envelope, and the effect runs once", async () => {
+  test("[I9] [R14] a materializer runs before an effect that reads inside its envelope, and the effect runs once", async () => {
     const { input, index, order, scheduler, quiet, space } = await materializing();
     space.effect(() => {
       input.get();
@@ -373,7 +373,7 @@ describe("materializers", () => {
     scheduler.checkInvariants();
   });
 
-  test("[I9] [R14] it runs before a new effect that discovers the envelope by reading", async () => {
+  test("[I9] [R14] a materializer runs before a new effect that discovers the envelope by reading", async () => {
     const { input, index, order, space } = await materializing();
     space.flush();
     order.take();
@@ -397,7 +397,7 @@ describe("materializers", () => {
     expect(order.take()).toEqual(["beside -1 undefined", "materializer"]);
   });
 
-  test("[R14] [R28] a transaction beside an asynchronous run waits for what leads to what it reads over an envelope", async () => {
+  test("[R14] [R28] a transaction beside an asynchronous run waits for work that leads to its reads over an envelope", async () => {
     const { space, scheduler, host, open, quiet } = await setup();
     const [a, board] = [space.cell<number>("a"), space.cell<number>("board")];
     a.set(1);
@@ -422,7 +422,7 @@ describe("materializers", () => {
     expect(await host.run(() => seen)).toBe(20);
   });
 
-  test("[R14] the envelope itself makes nobody invalid: only what is written does", async () => {
+  test("[R14] the envelope itself invalidates no node: only written places do", async () => {
     const { input, index, order, space, quiet } = await materializing();
     const seen = new Calls();
     index.key("in").sink(seen.note);
@@ -437,7 +437,7 @@ describe("materializers", () => {
     expect(seen.take()).toEqual([]);
   });
 
-  test("[S57] a wide document that is replaced again and again is what was put last, whatever came and went between", async () => {
+  test("[S57] a wide document that is replaced again and again has the last value, whatever was added and removed between", async () => {
     const { space, quiet } = await setup();
     const wide = Object.fromEntries(Array.from({ length: 40 }, (_, i) => [`k${i}`, i]));
     const cell = space.cell<Record<string, number>>("wide");

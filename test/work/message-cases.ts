@@ -4,7 +4,7 @@ import { rejected } from "../../src/store/rejection.ts";
 import { TIMER_KIND, type TimerData } from "../../src/work/timer-row.ts";
 import type { Tx } from "../../src/work/tx.ts";
 import { ASKED, can, EMITTED, SENT } from "./entry-points.ts";
-import { add, atFirst, type Case, done, ID, tick } from "./trial.ts";
+import { add, adds, atFirst, type Case, done, ID, tick } from "./trial.ts";
 import type { Process, World } from "./world.ts";
 
 const LATER_MS = 1_000_000;
@@ -61,6 +61,22 @@ export const MESSAGE_CASES: readonly Case[] = [
       const repeat = async () => {
         entry.begin(ID, null);
         await new Promise<void>((resolve) => void process.host.timer(3, resolve));
+        return entry.handle(ID, null);
+      };
+      expect(await world.run(repeat)).toEqual(done(1));
+      expect([calls(), await world.stored("total")]).toEqual([1, 1]);
+    },
+  },
+  {
+    title: "[U9] a repeated invocation joins the one whose commit is on its way, whose sender has left",
+    needs: ["ids"],
+    handler: adds,
+    body: async ({ world, process, entry, calls }) => {
+      const later = new Promise<void>((resolve) => void process.host.timer(50, resolve));
+      process.line.plan = atFirst({ arrives: later });
+      const repeat = async () => {
+        entry.begin(ID, null);
+        await new Promise<void>((resolve) => void process.host.timer(20, resolve));
         return entry.handle(ID, null);
       };
       expect(await world.run(repeat)).toEqual(done(1));
@@ -160,7 +176,7 @@ export const MESSAGE_CASES: readonly Case[] = [
   {
     title: "[U72] a message with `at` is a timer row, due at that time",
     handler: (process) => (data, tx) => {
-      tx.emit(EMITTED, "later", { at: 4_000_000_000_000 });
+      tx.emit(EMITTED, "later", { at: 3_999_999_999_999.2 });
       return add(process)(data, tx);
     },
     body: async ({ world, process, handle }) => {

@@ -78,6 +78,22 @@ describe("a handler that takes too long", () => {
     expect(errors).toEqual(["aborted", "WORK_OVER"]);
   });
 
+  test("[U34] [U36] a stream's handler has the timeout that it asks for, and 0 is for ever", async () => {
+    const world = new World(memoryWorlds);
+    const { host, space } = await world.process();
+    const slow = (name: string, timeoutMs: number) => {
+      const stream = space.stream<number>(name);
+      stream.handle((ms) => new Promise<void>((resolve) => void host.timer(ms, resolve)), { timeoutMs });
+      return stream;
+    };
+    const [short, endless] = [slow("short", 100), slow("endless", 0)];
+    const outcomes = [short.send(500), short.send(50), endless.send(1_000_000)].map(({ outcome }) => outcome);
+    const ends = await world.run(() => Promise.all(outcomes));
+    expect(ends[0]).toMatchObject({ kind: "failed", reason: "timeout", message: expect.stringContaining("100 ms") });
+    expect(ends.slice(1).map(({ kind }) => kind)).toEqual(["handled", "handled"]);
+    expect(() => space.stream("bad").handle(() => null, { timeoutMs: -1 })).toThrow(/timeoutMs: must be 0/);
+  });
+
   test("[U34] a timeout that is no time is refused when the capability is made", () => {
     const make = () => capability({ description: "x", timeoutMs: -1, commands: {} });
     expect(make).toThrow(/timeoutMs: must be 0/);

@@ -2,12 +2,15 @@
 import { describe, expect, test } from "#test";
 import type { Cell } from "../../src/cells/cell.ts";
 import { pattern } from "../../src/cells/pattern.ts";
+import { Space } from "../../src/cells/space.ts";
+import { TX_MESSAGES_MAX } from "../../src/limits.ts";
 import { capability } from "../../src/loop/define-capability.ts";
 import { transactional } from "../../src/loop/transactional.ts";
 import { Failure } from "../../src/message/error-data.ts";
 import { timeInId } from "../../src/message/id-time.ts";
 import type { Json } from "../../src/message/json.ts";
 import { rejected } from "../../src/store/rejection.ts";
+import { TIMER_KIND } from "../../src/work/timer-row.ts";
 import type { Tx } from "../../src/work/tx.ts";
 import { bootLoop } from "./loop-world.ts";
 import { memoryWorlds, World } from "./world.ts";
@@ -80,6 +83,18 @@ describe("messages of a transaction", () => {
     await expect(order()).rejects.toThrow("shop does not send this: command Else.Where is not declared");
   });
 
+  test("[U71] a transaction sends at most 10,000 messages, now and later together", async () => {
+    const { world, order } = await setup((_data, tx) => {
+      for (let n = 0; n < TX_MESSAGES_MAX; n++) {
+        if (n % 2 === 0) tx.emit("Order.Placed", n);
+        else tx.send("Mail.Later", n, { delayMs: 1 });
+      }
+      tx.emit("Order.Placed", "one more");
+    });
+    await expect(order()).rejects.toThrow("sends more than 10000 messages in one transaction");
+    expect(await world.rows()).toEqual(["Shop.Order failed"]);
+  });
+
   test("[U76] members of `tx` work when they are taken out of it", async () => {
     const { world, log, order } = await setup((data, { send, emit, message }) => {
       emit("Order.Placed", [data, message?.type ?? null]);
@@ -128,6 +143,17 @@ describe("timers of a transaction", () => {
     await order("stop");
     await world.host.advance(10_000);
     expect(mails(log)).toHaveLength(3);
+  });
+
+  test("[U79] two spaces may have timers of one name", async () => {
+    const { world, process } = await setup(() => null);
+    const { host, store, space } = process;
+    const other = await world.run(() => Space.open({ store, host, name: "other" }));
+    for (const one of [space, other])
+      await world.run(() =>
+        one.transact((tx) => tx.setTimer({ name: "remind", delayMs: 60_000, send: { type: "Mail.Send" } })),
+      );
+    expect(await world.run(() => store.dueRows(Number.MAX_SAFE_INTEGER, 10, TIMER_KIND))).toHaveLength(2);
   });
 
   test("[U79] a handler that throws sets no timer", async () => {
@@ -217,8 +243,10 @@ describe("requests of a transaction", () => {
     const never = () => new Promise<Json>(() => undefined);
     const slow = capability({ description: "never answers", queries: { "Slow.Answer": { handle: never } } });
     const { loop } = await bootLoop(process, { shop, slow });
+    const startMs = world.host.monotonic();
     const order = world.run(() => loop.command("Shop.Order", null));
     await expect(order).rejects.toMatchObject({ code: 504, reason: "TIMED_OUT" });
+    expect(world.host.monotonic() - startMs).toBeLessThan(1_000);
   });
 
   test("[U78] without a kernel a request is refused", async () => {
@@ -320,6 +348,11 @@ describe("refusals", () => {
     expect([row?.status, row?.outcome]).toEqual(["done", "refused"]);
     isOpen = true;
     expect(await order()).toBe("done");
+  });
+
+  test("[U73] a refusal with a code of 500 or more is a mistake of the handler", async () => {
+    const { order } = await setup((_data, tx) => tx.refuse("BROKEN", { code: 500 }));
+    await expect(order()).rejects.toThrow("a refusal has a code of 400 to 499, got 500");
   });
 
   test("[U75] a handler that calls `refuse` and does not return it fails and says so", async () => {

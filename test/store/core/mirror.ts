@@ -12,7 +12,9 @@ export class Mirror {
   apply({ id, path, before, after }: Change): void {
     const value = this.documents.get(id);
     if (!equal(at(value, path), before)) {
-      throw new Error(`a change of ${id} /${path.join("/")} says it was ${JSON.stringify(before)}`);
+      throw new Error(
+        `a change of ${id} /${path.join("/")} says it was ${JSON.stringify(before)}, it is ${JSON.stringify(at(value, path))}`,
+      );
     }
     if (!equal(before, after)) {
       const next = applyOperations(value, [operationFor(value, path, after)]);

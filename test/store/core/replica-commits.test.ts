@@ -27,7 +27,6 @@ describe("committing", () => {
     transaction.write(DOC, ["a"], 2);
     transaction.write(OTHER, [], { x: 1 });
     transaction.splice(DOC, ["list"], 0, 0, [0]);
-    transaction.write(DOC, ["list", "2"], 2);
     transaction.remove(DOC, ["gone"]);
     const commit = transaction.commit();
     const [notification] = here.notifications as [Notification];
@@ -37,13 +36,31 @@ describe("committing", () => {
     expect(here.told()).toEqual([
       ["commit", "doc/a", 1, 2],
       ["commit", "doc/list", [1], [0, 1]],
-      ["commit", "doc/list/2", undefined, 2],
       ["commit", "doc/gone", true, undefined],
       ["commit", "other", undefined, { x: 1 }],
     ]);
-    expect(here.replica.peek(DOC)).toEqual({ a: 2, list: [0, 1, 2] });
+    expect(here.replica.peek(DOC)).toEqual({ a: 2, list: [0, 1] });
     expect(await commit.outcome).toMatchObject({ kind: "committed", sequence: 2 });
     expect(here.told()).toEqual([]);
+  });
+
+  test("[S224] writes of a transaction at nested paths are announced as one net change", async () => {
+    const { here } = await setup();
+    await here.put(DOC, [], { name: "ada", age: 1, list: [1] });
+    here.told();
+    const transaction = here.replica.transaction();
+    transaction.write(DOC, ["name"], "draft");
+    transaction.splice(DOC, ["list"], 0, 0, [0]);
+    transaction.write(DOC, ["list", "2"], 2);
+    transaction.write(DOC, ["name"], "ada");
+    transaction.commit();
+    expect(here.told()).toEqual([["commit", "doc/list", [1], [0, 1, 2]]]);
+    const whole = here.replica.transaction();
+    whole.write(DOC, ["name"], "draft");
+    whole.write(DOC, [], { name: "ada", age: 2, list: [0, 1, 2] });
+    whole.commit();
+    const [before, after] = [1, 2].map((age) => ({ name: "ada", age, list: [0, 1, 2] }));
+    expect(here.told()).toEqual([["commit", "doc", before, after]]);
   });
 
   test("[S48] a commit of a listener is applied at once and announced after the current change", async () => {

@@ -1,6 +1,6 @@
 /**
- * Reads mail and decides what is to be done: a table of words, in place of a language model. It only asks others to act, by tools. An event
- * may reach it twice, when the process dies at the wrong moment, so what it asks for carries the mail's id, and is done once.
+ * Reads mail and decides by a table of words, in place of a language model. It acts through tools only. After a crash an event may reach it
+ * twice, so each tool call carries the mail's id and takes effect once.
  */
 import type { Json } from "millrace";
 import type { AgentInvocation, AgentResponse, AgentTool, Extension, ExtensionContext } from "millrace/extensions";
@@ -25,7 +25,6 @@ const MAIL = "Read this mail and do what is to be done: ";
 
 export default class Agent implements Extension {
   initialize(context: ExtensionContext): void {
-    // How a payload becomes a prompt, only the extension knows.
     context.subscribeEvent<Email>("email.received", async ({ payload, correlation }) => {
       await context.invokeAgent(MAIL + JSON.stringify(payload), { correlation });
     });
@@ -50,7 +49,7 @@ export default class Agent implements Extension {
       const inMs = Number(count) * UNIT_MS[unit as keyof typeof UNIT_MS];
       await use("set_reminder", { reminderId: email.mailId, text: email.subject, inMs });
     }
-    return { status: "success", content: rule || count ? "done" : "nothing to be done" };
+    return { status: "success", content: rule || count ? "done" : "ignored" };
   }
 }
 

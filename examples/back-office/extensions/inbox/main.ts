@@ -1,20 +1,14 @@
 /**
- * Mail from two sides: the command `Inbox.Receive`, and files. A text that is put into `new/` of the extension's folder
- * (`.millrace/extensions/inbox/new/`) is taken as a mail and moved to `cur/`. Killed in between, it is taken again under the same id,
- * which is the file's name, and kept once.
+ * Mail from files: a text that is put into `new/` of the extension's folder (`.millrace/extensions/inbox/new/`) is taken as a mail and moved
+ * to `cur/`. If the process dies in between, the file is taken again under the same id, its name, and the mail is kept once.
  */
 import { mkdirSync, readdirSync, readFileSync, renameSync } from "node:fs";
 import { join } from "node:path";
+import { setTimeout as pause } from "node:timers/promises";
 import type { Extension, ExtensionContext } from "millrace/extensions";
-import type { KernelParts } from "millrace/kernel";
-import { mailbox } from "./mailbox.ts";
 
 export default class Inbox implements Extension {
   #context!: ExtensionContext;
-
-  getCapabilities({ space }: KernelParts) {
-    return { mails: mailbox(space) };
-  }
 
   initialize(context: ExtensionContext): void {
     this.#context = context;
@@ -22,16 +16,16 @@ export default class Inbox implements Extension {
   }
 
   async runBackground(signal: AbortSignal): Promise<void> {
-    const { host, config, dataDir } = this.#context;
+    const { config, dataDir } = this.#context;
     while (!signal.aborted) {
       for (const file of readdirSync(join(dataDir, "new")).sort()) await this.#take(dataDir, file);
-      await pause(host, Number(config["lookEveryMs"] ?? 1_000), signal);
+      await pause(Number(config["lookEveryMs"] ?? 1_000), undefined, { signal, ref: false }).catch(() => undefined);
     }
   }
 
   async #take(folder: string, file: string): Promise<void> {
     const path = join(folder, "new", file);
-    const { from = "somebody", subject = file, text } = parse(readFileSync(path, "utf8"));
+    const { from = "unknown", subject = file, text } = parse(readFileSync(path, "utf8"));
     await this.#context.command("Inbox.Receive", { mailId: file, from, subject, text });
     renameSync(path, join(folder, "cur", file));
   }
@@ -49,11 +43,4 @@ function parse(mail: string): { from?: string; subject?: string; text: string } 
   const from = field("from");
   const subject = field("subject");
   return { ...(from ? { from } : {}), ...(subject ? { subject } : {}), text: body.join("\n\n") };
-}
-
-function pause(host: ExtensionContext["host"], ms: number, signal: AbortSignal): Promise<void> {
-  return new Promise((resolve) => {
-    const timer = host.timer(ms, resolve, { keepAlive: false });
-    signal.addEventListener("abort", () => timer.cancel() && resolve(), { once: true });
-  });
 }

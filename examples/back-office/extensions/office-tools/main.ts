@@ -1,4 +1,4 @@
-/** Tools for whichever agent there is: each is a command or a query of the kernel. What an agent asks for twice under one id is done once. */
+/** Tools for the agent. Each is a command or a query of the app; a repeated call with the same id takes effect once. */
 import type { Json } from "millrace";
 import type { Extension, ExtensionContext, Tool } from "millrace/extensions";
 
@@ -14,8 +14,8 @@ export default class OfficeTools implements Extension {
     const query = (type: string) => () => this.#context.query(type, null);
     return [
       { name: "add_task", description: "adds a task {taskId, title, hours}", execute: command("Tasks.Add") },
-      { name: "set_reminder", description: "says {text} {inMs} later", execute: command("Reminders.Set") },
-      { name: "totals", description: "what is open and done", execute: query("Tasks.Totals") },
+      { name: "set_reminder", description: "reminds of {text} after {inMs}", execute: command("Reminders.Set") },
+      { name: "totals", description: "open and finished tasks", execute: query("Tasks.Totals") },
     ];
   }
 }

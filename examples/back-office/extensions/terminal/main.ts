@@ -1,5 +1,4 @@
-/** The channel to whoever sits at the terminal. Saying something twice after a crash does no harm, so it takes no receipt. */
-
+/** The channel to the terminal. A line that is printed twice after a crash does no harm, so its handlers are plain. */
 import type { Extension, ExtensionContext } from "millrace/extensions";
 import { capability } from "millrace/loop";
 import { type Shaped, shape } from "../../shape.ts";
@@ -41,7 +40,7 @@ export default class Terminal implements Extension {
   }
 }
 
-/** What came in by mail must not move the cursor. */
-function say(what: string, text: string): void {
-  console.log(`${what.padEnd(10)} ${text.replaceAll(/[\u0000-\u001f\u007f-\u009f]/g, " ")}`);
+/** Control characters of a mail must not reach the terminal. */
+function say(subject: string, text: string): void {
+  console.log(`${subject.padEnd(10)} ${text.replaceAll(/[\u0000-\u001f\u007f-\u009f]/g, " ")}`);
 }

@@ -1,0 +1,104 @@
+/** The repository is written in plain words: counts of vague words, lengths of sentences, widths of comments. */
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { describe, expect, test } from "vitest";
+import { filesUnder, type Plainness, type Prose, plainnessOf, proseOf, vagueIn } from "../../scripts/plain-words.ts";
+import { ROOT } from "./program.ts";
+
+const RATE_MAX = 5;
+const SENTENCE_WORDS_MAX = 18;
+const COMMENT_COLUMNS_MAX = 120;
+
+/** Folders above the limit have the rate of today as their limit. Lower it with each improvement. */
+const RATES_TODAY: Readonly<Record<string, number>> = {
+  "docs/how-to": 7,
+  "docs/reference": 16,
+  "docs/tutorial": 24,
+  "src/app": 6,
+  "src/bus": 29,
+  "src/cells": 25,
+  "src/extensions": 25,
+  "src/work": 14,
+};
+const TITLES_TODAY: Readonly<Record<string, number>> = {
+  "test/app": 7,
+  "test/bus": 38,
+  "test/bus-sqlite": 26,
+  "test/cells": 46,
+  "test/extensions": 37,
+  "test/scheduler-sqlite": 22,
+  "test/work": 9,
+};
+
+/** Comments that are too wide today. */
+const WIDE_TODAY: Readonly<Record<string, number>> = {
+  "src/app": 30,
+  "src/bus": 140,
+  "src/cells": 125,
+  "src/extensions": 85,
+  "src/store": 40,
+  "src/work": 70,
+};
+
+const FOLDERS = ["src", "docs"].flatMap((top) => [...foldersOf(top)]);
+
+function foldersOf(top: string): Set<string> {
+  return new Set(filesUnder(ROOT, [top]).map((file) => folderOf(file)));
+}
+
+/** `src/bus`, or `src` for its own files. */
+function folderOf(file: string): string {
+  return file.split("/").slice(0, -1).slice(0, 2).join("/");
+}
+
+function proseUnder(paths: readonly string[], kinds: readonly Prose["kind"][]): Prose[] {
+  return filesUnder(ROOT, paths).flatMap((file) =>
+    proseOf(file, readFileSync(join(ROOT, file), "utf8")).filter(({ kind }) => kinds.includes(kind)),
+  );
+}
+
+function ofFolder(folder: string): string[] {
+  return filesUnder(ROOT, [folder]).filter((file) => folderOf(file) === folder);
+}
+
+function expectPlain({ rate, median }: Plainness, rateMax: number): void {
+  expect(median).toBeLessThanOrEqual(SENTENCE_WORDS_MAX);
+  expect(rate, "run `node scripts/plain-words.ts FOLDER` to see the sentences").toBeLessThanOrEqual(rateMax);
+}
+
+describe("plain words", () => {
+  test.for([...FOLDERS])("[K174] %s: comments, texts and pages have few vague words and short sentences", (folder) => {
+    const prose = proseUnder(ofFolder(folder), ["comment", "text", "markdown"]);
+    expectPlain(plainnessOf(prose), RATES_TODAY[folder] ?? RATE_MAX);
+  });
+
+  test("[K174] README.md, ARCHITECTURE.md and CONTRIBUTING.md have few vague words and short sentences", () => {
+    expectPlain(plainnessOf(proseUnder(["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md"], ["markdown"])), RATE_MAX);
+  });
+
+  test.for([...foldersOf("test")])("[K174] %s: test titles have few vague words", (folder) => {
+    expectPlain(plainnessOf(proseUnder(ofFolder(folder), ["title"])), TITLES_TODAY[folder] ?? RATE_MAX);
+  });
+
+  test.for([...foldersOf("src")])("[K174] %s: a comment has at most 120 columns", (folder) => {
+    const wide = ofFolder(folder).flatMap((file) => {
+      const rows = readFileSync(join(ROOT, file), "utf8").split("\n");
+      const isWide = (row: string) => row.length > COMMENT_COLUMNS_MAX && /^\s*(?:\/\/|\/?\*)/.test(row);
+      return rows.flatMap((row, index) => (isWide(row) ? [`${file}:${index + 1}`] : []));
+    });
+    expect(wide.length, wide.slice(0, 5).join(" ")).toBeLessThanOrEqual(WIDE_TODAY[folder] ?? 0);
+  });
+
+  test("[K174] comments, texts, titles and pages are read as they are written", () => {
+    const code =
+      'test("[K1] nobody knows", () => {}); // of what\nthrow new Error("nothing is left here"); key("what");';
+    expect(proseOf("a.ts", code).map(({ kind, line }) => [kind, line])).toEqual([
+      ["comment", 1],
+      ["title", 1],
+      ["text", 2],
+    ]);
+    const page = "# Who\n\nOne `what` here\ngoes on.\n\n```ts\nnobody\n```\n\n| such | b |\n";
+    expect(proseOf("a.md", page).map(({ text }) => text)).toEqual(["# Who", "One `what` here goes on.", "such", "b"]);
+    expect(vagueIn("`what` lies in [it](who.md), whoever asks")).toBe(1);
+  });
+});
