@@ -21,6 +21,7 @@ import { findPackageJSON } from "node:module";
 import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { basename, dirname, join } from "node:path";
+import { systemHost } from "../../host/system-host.ts";
 import { StoreError } from "../store.ts";
 
 export interface LocalServerOptions {
@@ -118,7 +119,7 @@ export class LocalServer {
       } catch (error) {
         const isInUse = error instanceof StoreError && error.message.includes("still in use");
         if (!isInUse || tries === LAUNCHES_MAX) throw error;
-        await new Promise((resolve) => setTimeout(resolve, LAUNCH_PAUSE_MS));
+        await new Promise<void>((resolve) => void systemHost().timer(LAUNCH_PAUSE_MS, resolve));
       }
     }
   }

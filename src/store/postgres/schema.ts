@@ -4,7 +4,7 @@
  *
  * `apply_v1` checks integers and unique keys only, and applies a batch or raises `MR001` (refused). The decision about a
  * refused batch is made by `decideCommit` in TypeScript. Functions carry a version in their names, so that an older
- * kernel can share the database during a deploy. Reasons: `docs/decisions/0040-postgres.md`.
+ * kernel can share the database during a deploy. Reasons: `docs/decisions/0042-postgres.md`.
  */
 
 /** Raise it with every change of the tables; add the steps to `migrations.ts`. */

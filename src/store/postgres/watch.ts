@@ -36,7 +36,7 @@ export class Watch {
   #isConnecting = false;
   #timer: Timer | undefined;
   #isClosed = false;
-  /** The sum of the counters of the other writers; undefined before the first look. */
+  /** The sum of the counters of the other writers; undefined before the first look of a connection. */
   #seen: string | undefined;
   /** Whether another writer is open: without one, no hint is sent. */
   #hasOthers = true;
@@ -101,11 +101,13 @@ export class Watch {
       const link = await Link.open(this.#options);
       if (this.#isClosed) return await link.close();
       this.#link = link;
+      this.#seen = undefined;
       if (this.#options.notice === "listen") {
         link.onNotice((payload) => this.#told(payload));
         await link.query(`LISTEN ${this.#channel}`);
       }
       await this.#look();
+      if (this.#hintTimer === undefined && (this.#hintJournal || this.#hintSpaces.size > 0)) await this.#hint();
     } catch (error) {
       databaseError(error);
       this.#link?.destroy();
@@ -152,7 +154,8 @@ export class Watch {
     if (row === undefined) return;
     this.#hasOthers = Number(row["others"]) > 0;
     const sum = String(row["sum"]);
-    const hasMoved = this.#seen !== undefined && this.#seen !== sum;
+    // The first look of a connection always tells: a change may have come before it.
+    const hasMoved = this.#seen !== sum;
     this.#seen = sum;
     if (hasMoved) this.#tell({ by: 0, spaces: undefined, journal: true });
   }
@@ -172,6 +175,8 @@ export class Watch {
 
   async #hint(): Promise<void> {
     this.#hintTimer = undefined;
+    // Sent when the connection is there.
+    if (this.#link?.isOpen !== true) return;
     const spaces = this.#hintSpaces.size > HINT_SPACES_MAX ? undefined : [...this.#hintSpaces];
     const hint: Hint = { by: this.#incarnation(), spaces, journal: this.#hintJournal };
     this.#hintSpaces = new Set();

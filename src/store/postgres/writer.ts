@@ -1,5 +1,5 @@
 /**
- * The only writer of a store object: a queue of jobs, one batch in flight. SPEC: S13, S28, S200-S205.
+ * The only writer of a store object: a queue of jobs, one batch in flight. SPEC: S13, S237, S238, S260-S263.
  *
  *   connected ──connection lost, deadline──> away ──connected again──> replaying (the same batch) ──> connected
  *   any ──close()──> closed          any ──damaged data──> stopped

