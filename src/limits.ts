@@ -295,8 +295,10 @@ export const COMMANDS_KEPT_MAX = 10_000;
 export const TX_MESSAGES_MAX = 10_000;
 /** Interval in which a loop that keeps its process alive checks its liveness: a batch ends at most this much later. */
 export const HOLD_LOOK_MS = 1_000;
-/** Interval of checks for commands that were journaled here and not delivered here. */
-export const KEPT_LOOK_MS = 1_000;
+/** Interval of checks for commands that were journaled here and not delivered here, in case a wake-up was missed. */
+export const KEPT_LOOK_MS = 5_000;
+/** Pause between two such checks after wake-ups; a slow check is followed by a pause of twice its time. */
+export const KEPT_LOOK_PAUSE_MS = 5;
 /** Commands per such check. */
 export const KEPT_ASKED_MAX = 100;
 /** How long shutdown waits for running work. */

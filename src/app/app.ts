@@ -17,13 +17,14 @@ import type { AnyOn } from "./on.ts";
 import { type AppParts, StateParts } from "./parts.ts";
 import type { AnyCommand, AnyQuery } from "./request.ts";
 import type { ScheduleDefinition } from "./schedule.ts";
+import type { WorkerDefinition } from "./worker-commands.ts";
 
 /** What the function of an app returns. */
 export interface Definition {
   /** For people and tools. */
   readonly description?: string;
-  /** By type, two PascalCase names: `"Shop.Order"`. Each is a transaction. */
-  readonly commands?: Readonly<Record<string, AnyCommand>>;
+  /** By type, two PascalCase names: `"Shop.Order"`. Each is a transaction, or handled by a worker thread. */
+  readonly commands?: Readonly<Record<string, AnyCommand | WorkerDefinition>>;
   /** By type. Synchronous reads, therefore live. */
   readonly queries?: Readonly<Record<string, AnyQuery>>;
   /** By a name that stays: `payment` of the app `shop` is the durable subscriber `shop.payment`. */

@@ -11,6 +11,7 @@ import type { BuiltInCommands, BuiltInQueries } from "./built-in.ts";
 import type { AnyEvent, EventDefinition } from "./event-definition.ts";
 import type { OnDefinition } from "./on.ts";
 import type { CommandDefinition, QueryDefinition } from "./request.ts";
+import type { WorkerDefinition } from "./worker-commands.ts";
 
 /** Any app. */
 export type AnyApp = App<Definition>;
@@ -46,8 +47,11 @@ export type EventName<A> = EventsOf<A>["name"];
 // Data and answers -----------------------------------------------------------------------------------------------------------
 
 type Handler<A, Name> = Name extends keyof CommandsOf<A>
-  ? CommandsOf<A>[Name]
+  ? OfWorker<CommandsOf<A>[Name], Name>
   : BuiltInCommands[Name & keyof BuiltInCommands];
+/** The function of a worker's file that a command names. */
+type OfWorker<H, Name> =
+  H extends WorkerDefinition<infer Commands> ? (Name extends keyof Commands ? Commands[Name] : never) : H;
 type QueryHandler<A, Name> = Name extends keyof QueriesOf<A>
   ? QueriesOf<A>[Name]
   : BuiltInQueries[Name & keyof BuiltInQueries];

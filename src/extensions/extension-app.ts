@@ -23,7 +23,8 @@ import type { Schedule } from "./schedule-table.ts";
 /** An app that the kernel runs for an extension, with its cells loaded. */
 export interface AddedApp {
   readonly built: BuiltApp;
-  capability(): Capability;
+  /** Handle its commands and queries. */
+  capabilities(): Readonly<Record<string, Capability>>;
   /** Subscribes its handlers of events; `during` is called with each asynchronous one. */
   subscribe(
     request: Request,
@@ -91,7 +92,7 @@ function configOf({ id, config: schema }: ExtensionHead, given: JsonObject): unk
 function extensionOf(
   record: ExtensionRecord,
   roles: Roles,
-  { built, capability }: AddedApp,
+  { built, capabilities }: AddedApp,
   subscribe: () => ReturnType<AddedApp["subscribe"]>,
 ): Extension {
   const { tools = {}, channel, agent, start, stop, healthCheck } = roles;
@@ -100,7 +101,7 @@ function extensionOf(
     ...boundMethods(channel, ["sendToUser", "sendMessage"]),
     ...boundMethods(agent, ["invoke", "getAgentDescriptor"]),
     ...(toolList.length > 0 ? { getTools: () => toolList } : {}),
-    ...(built.hasRequests ? { getCapabilities: () => ({ app: capability() }) } : {}),
+    ...(built.hasRequests ? { getCapabilities: capabilities } : {}),
     ...omitUndefined({ start, stop, healthCheck }),
     initialize: () => {
       for (const { event, end } of subscribe()) {

@@ -72,6 +72,7 @@ export function commandsOver(
       );
       return unsettled.flat().flatMap(({ message }) => (message?.type === type ? [message.metadata.id] : []));
     },
+    onForeignChange: (listener) => bus.onForeignChange(listener),
     find: async (messageId) => (await bus.query({ messageId, limit: 1 }))[0],
     take(type, capability, deliver, died) {
       // The actor itself handles its failures before it answers. Only the deaths of processes are known here alone.

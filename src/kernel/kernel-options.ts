@@ -117,8 +117,18 @@ const KNOWN: Readonly<Record<keyof KernelOptions, true>> = {
 
 export interface KernelHealth {
   /** The store's backend, and why it has stopped, if it has. */
-  readonly store: { readonly backend: string; readonly trouble?: string };
-  /** `degraded` while a handler is stuck (`work.stuck`), or ten handlers of one actor have timed out and still run. */
+  readonly store: {
+    readonly backend: string;
+    readonly trouble?: string;
+    /** While the server of the data cannot be reached: since when, why, and the number of parked writes. */
+    readonly away?: { readonly sinceMs: number; readonly reason: string; readonly parked: number };
+    /** Acknowledged commits that a restore or failover has lost. */
+    readonly historyLost?: string;
+  };
+  /**
+   * `degraded` while the store is away or has lost commits, while a handler is stuck (`work.stuck`), or ten handlers
+   * of one actor have timed out and still run.
+   */
   readonly state: "running" | "degraded" | "stopping" | "stopped";
   /** Running asynchronous handlers. */
   readonly work: WorkHealth;

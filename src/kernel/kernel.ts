@@ -9,7 +9,9 @@
  */
 
 import { dirname, join } from "node:path";
+import { nodeWorkerActor } from "../adapters/node-worker.ts";
 import { UnixSocket } from "../adapters/unix-socket.ts";
+import { COMMANDS_THREAD } from "../app/worker-commands.ts";
 import { EventBus } from "../bus/event-bus.ts";
 import type { Handler } from "../bus/handler.ts";
 import { HandlingRing } from "../bus/handling-ring.ts";
@@ -148,6 +150,7 @@ export class Kernel implements AsyncDisposable {
       ...{ host, store, kernel: this.#space, space: { ...persist, ...limits.space } },
       ...{ leaseMs, alone: options.alone, log: options.log, bus: this.#bus, topicOf: this.#topicOf },
       onSpace: (space) => this.#addSpace(space),
+      startWorker: (url) => nodeWorkerActor(url, COMMANDS_THREAD),
     });
     this.#opened.note("apps", (graceMs) => this.#apps.close(graceMs));
     const others = await this.#space.restore(() => {
@@ -380,15 +383,13 @@ export class Kernel implements AsyncDisposable {
     const extensions = this.#extensions?.statuses ?? [];
     const work = this.#board.health();
     const subscriptions = this.#bus.subscriptions().filter(({ subscriberId }) => subscriberId !== SYSTEM_SUBSCRIBER);
+    const store = storeHealth(this.#store, this.#space.historyLost);
+    const isUnwell =
+      work.stuck > 0 || this.#board.isOverrun || store.away !== undefined || store.historyLost !== undefined;
     return {
-      store: storeHealth(this.#store),
+      store,
       // During the boot only the kernel's own capabilities can ask, and they run.
-      state:
-        state !== "booting" && state !== "running"
-          ? state
-          : work.stuck > 0 || this.#board.isOverrun
-            ? "degraded"
-            : "running",
+      state: state !== "booting" && state !== "running" ? state : isUnwell ? "degraded" : "running",
       work,
       quiescent: this.quiescent,
       recovered: this.#recovered,
@@ -489,6 +490,12 @@ export class Kernel implements AsyncDisposable {
   }
 }
 
-function storeHealth({ backend, trouble }: Store): KernelHealth["store"] {
-  return trouble === undefined ? { backend } : { backend, trouble };
+function storeHealth({ backend, trouble, connection }: Store, historyLost: string | undefined): KernelHealth["store"] {
+  const { state, sinceMs = 0, reason = "the server of the store cannot be reached", parked } = connection;
+  return {
+    backend,
+    ...(trouble === undefined ? {} : { trouble }),
+    ...(state === "connected" ? {} : { away: { sinceMs, reason, parked } }),
+    ...(historyLost === undefined ? {} : { historyLost }),
+  };
 }
