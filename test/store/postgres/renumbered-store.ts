@@ -95,6 +95,19 @@ export function renumbered(store: Store, numbers: Numbers): Store {
       return numbers.position(await store.journalEnd());
     },
   };
+  return withCalls(store, calls);
+}
+
+/** A store whose rows do not name their lanes: the model has no lanes, and learns the ids. */
+export function withoutLanes(store: Store): Store {
+  const plain = ({ lane: _, ...row }: JournalRow): JournalRow => row;
+  return withCalls(store, {
+    claim: async (request) => (await store.claim(request)).map((claim) => ({ ...claim, row: plain(claim.row) })),
+    query: async (query) => (await store.query(query)).map(plain),
+  });
+}
+
+function withCalls(store: Store, calls: Partial<Store>): Store {
   return new Proxy(store, {
     get(target, name) {
       if (Object.hasOwn(calls, name)) return calls[name as keyof Store];
