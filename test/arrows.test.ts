@@ -23,9 +23,10 @@ const ARROWS: Readonly<Record<string, readonly string[]>> = {
   extensions: ["app", "bus", "cells", "loop", "work"],
   adapters: ["loop"],
   kernel: ["store", "work", "scheduler", "cells", "bus", "loop", "app", "extensions", "adapters"],
+  http: ["adapters", "loop"],
   // For its types alone.
   client: ["app"],
-  cli: ["kernel", "client"],
+  cli: ["kernel", "client", "http"],
   "testing.ts": ["cells", "kernel", "test-kernel.ts"],
   "test-kernel.ts": ["app", "kernel"],
   "signals.ts": ["cells", "scheduler", "store", "work"],

@@ -100,7 +100,7 @@ export class Tx {
     return (type, data, options) => this.#outbox.send(this.#attempt, this.#message, type, data, options);
   }
 
-  /** Sends a value to a stream: it is handled only if this transaction commits. */
+  /** Sends a value to a stream: it is handled only if this transaction commits. It is in memory, and is lost if the process dies first. */
   get sendTo(): <Value, Options, Sent>(
     stream: TxStream<Value, Options, Sent>,
     value: Value,
