@@ -35,7 +35,7 @@ const openAs =
   };
 
 if (NO_POSTGRES === undefined) {
-  describeStore("Postgres store", openAs(renumbered), { modelRuns: 20, openForModel: openAs(withoutLanes) });
+  describeStore("Postgres store", openAs(renumbered), { modelRuns: 5, openForModel: openAs(withoutLanes) });
 } else {
   const reason = NO_POSTGRES;
   describe("Postgres store", () => {
