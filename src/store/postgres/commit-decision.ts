@@ -6,7 +6,7 @@ import { DOCUMENT_BYTES_MAX } from "../../limits.ts";
 import { equal } from "../../message/equality.ts";
 import type { Json } from "../../message/json.ts";
 import type { Path } from "../../message/path.ts";
-import type { CommitIdentity, CommitOutcome, DocumentPatch } from "../commit.ts";
+import type { CommitIdentity, CommitOutcome } from "../commit.ts";
 import {
   type CommitFacts,
   decideCommit,
@@ -23,6 +23,7 @@ import { type Rejection, rejected } from "../rejection.ts";
 import { type EncodedEntry, holdsSameContent } from "../sqlite/journal-entry.ts";
 import { StoreError } from "../store.ts";
 import { isWhole } from "./batch.ts";
+import { commitsAfter } from "./change-reads.ts";
 import { type LoadedRow, readDocuments } from "./document-reads.ts";
 import type { CommitJob } from "./jobs.ts";
 import { loadStates, putStates } from "./journal-states.ts";
@@ -296,26 +297,6 @@ async function writesSince(
     (writes.get(documentKey(ref)) ?? []).flatMap((one) =>
       one.sequence > sequence && one.session !== except ? one.paths : [],
     );
-}
-
-interface LoggedCommit {
-  readonly sequence: number;
-  readonly session: string;
-  readonly patches: readonly DocumentPatch[];
-}
-
-/** Commits of the change log after a sequence, oldest first. */
-export async function commitsAfter(link: Link, m: string, space: string, after: number): Promise<LoggedCommit[]> {
-  const rows = await link.query(`SELECT first, commits FROM ${m}.change WHERE space = $1 AND last > $2 ORDER BY last`, [
-    space,
-    after,
-  ]);
-  return rows.flatMap(({ first, commits }) => {
-    const [session, list] = JSON.parse(String(commits)) as [string, [number, DocumentPatch[], unknown][]];
-    return list
-      .map(([, patches], at) => ({ sequence: Number(first) + at, session, patches }))
-      .filter(({ sequence }) => sequence > after);
-  });
 }
 
 async function dueData(link: Link, m: string, due: CommitJob["request"]["due"]): Promise<Map<string, string>> {

@@ -14,7 +14,7 @@ import type {
   LoadResult,
   RecordedBasis,
 } from "../store.ts";
-import { commitsAfter } from "./commit-decision.ts";
+import { commitsAfter } from "./change-reads.ts";
 import type { Link, Row } from "./link.ts";
 
 export interface LoadedRow extends DocumentRef {

@@ -2,7 +2,6 @@
  * One connection to the database. Each call has a deadline: after it the socket is destroyed and the outcome is
  * unknown (`lost`). The answer of a client library alone is not trusted, because a lost connection may lose it.
  */
-import type { Client, ClientConfig, CustomTypesConfig, QueryResult } from "pg";
 import { StoreError } from "../store.ts";
 import { DatabaseError, databaseError } from "./database-error.ts";
 import type { ResolvedOptions } from "./options.ts";
@@ -11,6 +10,23 @@ export type Row = Readonly<Record<string, unknown>>;
 /** A value bound to a statement. */
 export type Bound = string | number | boolean | null | readonly (string | number | null)[];
 
+/** The parts of the package `pg` that are used. Its own types are not installed with the package. */
+interface Client {
+  connect(): Promise<unknown>;
+  query(statement: { text: string; values: Bound[]; name?: string }): Promise<{ readonly rows: readonly Row[] }>;
+  end(): Promise<void>;
+  on(event: "error" | "end", listener: (error: Error) => void): unknown;
+  on(event: "notification", listener: (notice: { readonly payload?: string | undefined }) => void): unknown;
+  once(event: "error" | "end", listener: () => void): unknown;
+  readonly connection?: { readonly stream?: { destroy(): void } };
+}
+
+interface Driver {
+  readonly Client: new (config: object) => Client;
+  readonly types: { getTypeParser(oid: number, format?: string): (text: string) => unknown };
+}
+
+const PACKAGE: string = "pg";
 const INT8 = 20;
 const INT8_ARRAY = 1016;
 
@@ -49,14 +65,14 @@ export class Link {
   }
 
   static async #openAt(url: string, options: ResolvedOptions): Promise<Link> {
-    const Client = await clientClass();
+    const { Client, types } = await driver();
     const { tls, tuning } = options;
-    const config: ClientConfig = {
+    const config = {
       connectionString: url,
       application_name: "millrace",
       connectionTimeoutMillis: Math.min(tuning.deadlineMs, 10_000),
       keepAlive: true,
-      types: await typesOf(),
+      types: typesOf(types),
       ...(tls === undefined ? {} : { ssl: tls }),
     };
     const client = new Client(config);
@@ -106,9 +122,7 @@ export class Link {
     this.statements++;
     try {
       const named = name !== undefined && this.#prepares ? { name } : {};
-      const result: QueryResult<Row> = await this.#within(
-        this.#client.query({ text, values: values as Bound[], ...named }),
-      );
+      const result = await this.#within(this.#client.query({ text, values: [...values], ...named }));
       return result.rows;
     } catch (error) {
       throw databaseError(error);
@@ -152,8 +166,7 @@ export class Link {
   }
 
   #destroySocket(): void {
-    const { connection } = this.#client as Client & { connection?: { stream?: { destroy(): void } } };
-    connection?.stream?.destroy();
+    this.#client.connection?.stream?.destroy();
   }
 
   /** The result, unless the connection fails or the deadline passes before. */
@@ -186,25 +199,21 @@ export class Link {
 
 function ignore(): void {}
 
-async function clientClass(): Promise<typeof Client> {
-  return (await driver()).Client;
-}
-
 /** `bigint` columns hold ids below 2^53, so they are read as numbers. */
-async function typesOf(): Promise<CustomTypesConfig> {
-  const { types } = await driver();
+function typesOf(types: Driver["types"]): Driver["types"] {
   return {
-    getTypeParser: (oid: number, format?: "text" | "binary") => {
+    getTypeParser: (oid, format) => {
       if (oid === INT8) return Number;
-      if (oid === INT8_ARRAY) return (text: string) => (text === "{}" ? [] : text.slice(1, -1).split(",").map(Number));
-      return types.getTypeParser(oid, format as "text");
+      if (oid === INT8_ARRAY) return (text) => (text === "{}" ? [] : text.slice(1, -1).split(",").map(Number));
+      return types.getTypeParser(oid, format);
     },
-  } as CustomTypesConfig;
+  };
 }
 
-async function driver(): Promise<typeof import("pg")> {
+async function driver(): Promise<Driver> {
   try {
-    return (await import("pg")).default as typeof import("pg");
+    const loaded: { readonly default: Driver } = await import(PACKAGE);
+    return loaded.default;
   } catch (error) {
     if ((error as { code?: unknown }).code !== "ERR_MODULE_NOT_FOUND") throw error;
     throw new StoreError("STORE_OPEN_FAILED", 'the package "pg" is missing; run: npm install pg', { cause: error });
