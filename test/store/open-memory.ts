@@ -1,5 +1,6 @@
 /** Opens memory stores for the conformance suite, each on a fresh disk. */
-import { MemoryDisk, type MemoryDiskOptions } from "../../src/store/memory/memory-disk.ts";
+import type { MemoryDiskOptions } from "../../src/store/memory/document-disk.ts";
+import { MemoryDisk } from "../../src/store/memory/memory-disk.ts";
 import { memoryStore } from "../../src/store/memory/memory-store.ts";
 import { type OpenStore, storeUnderTest } from "./conformance/store-under-test.ts";
 import { ControlledHost } from "./controlled-host.ts";
