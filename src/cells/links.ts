@@ -24,6 +24,8 @@ export interface LinkTargets {
   readerOf(address: Address): Cell<unknown> | undefined;
   /** Whether sinks are called with confirmed state unless they say otherwise. */
   readonly observesConfirmed: boolean;
+  /** Whether plain reads of values that are not loaded throw `NotReady`, instead of giving the default or `undefined`. */
+  readonly refusesUnloaded: boolean;
   /** Writes that depend on documents which are not loaded. */
   readonly late: LateWrites;
   /** The outbox of handlers that `source` names. */
