@@ -80,7 +80,7 @@ async function installed(): Promise<string> {
     readdirSync(join(folder, "node_modules"))
       .filter((name) => !name.startsWith("."))
       .sort(),
-  ).toEqual(["millrace", ...names].sort());
+  ).toEqual([...new Set(["millrace", ...names.map((name) => name.split("/")[0] as string)])].sort());
   return folder;
 }
 
