@@ -57,9 +57,12 @@ export interface HandlerContext {
 /** The handler has ended, and its answer follows later: the actor continues with the next message meanwhile. */
 export class AnswerLater {
   readonly answer: Promise<Json | undefined>;
+  /** The answer was given before: no handler runs for it. */
+  readonly isReplayed: boolean;
 
-  constructor(answer: Promise<Json | undefined>) {
+  constructor(answer: Promise<Json | undefined>, isReplayed = false) {
     this.answer = answer;
+    this.isReplayed = isReplayed;
   }
 }
 
@@ -357,12 +360,12 @@ export class MailboxActor implements CapabilityActor {
     given.parcel?.ended();
   }
 
-  #answerLater(given: Posted, handling: Handling, { answer }: AnswerLater): void {
+  #answerLater(given: Posted, handling: Handling, { answer, isReplayed }: AnswerLater): void {
     this.#owed++;
     answer.then(
       (data) => {
         this.#owed--;
-        this.#reply(given, data);
+        this.#reply(given, data, isReplayed);
         given.parcel?.ended();
         this.#checkIdle();
       },
@@ -374,11 +377,13 @@ export class MailboxActor implements CapabilityActor {
     );
   }
 
-  #reply(given: Posted, data: Json | undefined): void {
+  #reply(given: Posted, data: Json | undefined, isReplayed = false): void {
     const { message, request } = given;
     if (this.#attempts.size > 0) this.#attempts.delete(given);
     if (message.kind !== "command" && message.kind !== "query") return;
-    this.#tell(new MadeMessageEvent(reply(this.#host, message, data ?? null), request));
+    const made = reply(this.#host, message, data ?? null);
+    const answer = isReplayed ? { ...made, metadata: { ...made.metadata, replayed: true } } : made;
+    this.#tell(new MadeMessageEvent(answer, request));
   }
 
   // Failures
