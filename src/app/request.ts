@@ -13,8 +13,8 @@ export interface CommandOptions {
   /** A handler that takes longer fails with 504. */
   readonly timeout?: Duration;
   /**
-   * How many of its calls are handled at once, beside other commands. Without it, the commands of an app are handled one after
-   * the other.
+   * How many of its calls are handled at once, beside other commands. Without it, the commands of an app are handled
+   * one after the other.
    */
   readonly concurrency?: number;
 }

@@ -12,8 +12,7 @@ import { admit, handOut, notAdmitted } from "../store/admit.ts";
 import { labelOf } from "../store/label.ts";
 import { ConfirmedCalls } from "./confirmed-calls.ts";
 import { labelPlace } from "./labels.ts";
-import { followLinks, type LinkTargets, readOn, readShape, readThrough } from "./links.ts";
-import { requireReady } from "./not-ready.ts";
+import { followLinks, type LinkTargets, readOn, readShape, readThrough, requireReady } from "./links.ts";
 import { Place } from "./place.ts";
 import { requireValid, type StandardSchema } from "./schema.ts";
 import type { Below, KeyOf } from "./value-types.ts";
@@ -119,8 +118,8 @@ export class Cell<out T = unknown> extends Place {
   }
 
   /**
-   * The current value, frozen; where there is none, the default or undefined. Follows links. In plain code a value that is not
-   * loaded is a `NotReady`, or absent if the space says so.
+   * The current value, frozen; where there is none, the default or undefined. Follows links. In plain code a value that
+   * is not loaded is a `NotReady`, or absent if the space says so.
    */
   get(): T {
     const { address } = this;
@@ -242,8 +241,8 @@ export class Cell<out T = unknown> extends Place {
   }
 
   /**
-   * Calls back with the value once it is loaded, and whenever it has changed, until the returned function is called. In an app only
-   * with values that the store has confirmed. `sink` is the part below it, with more options.
+   * Calls back with the value once it is loaded, and whenever it has changed, until the returned function is called. In
+   * an app only with values that the store has confirmed. `sink` is the part below it, with more options.
    */
   subscribe(callback: (value: T) => unknown, options: SubscribeOptions = {}): () => void {
     return this.sink((value) => callback(value), {

@@ -5,8 +5,7 @@ import { setComputed } from "../scheduler/computed-error.ts";
 import type { SchedulerNode } from "../scheduler/node.ts";
 import { LabelError } from "../store/label.ts";
 import { Cell, type OwnOptions } from "./cell.ts";
-import type { LinkTargets } from "./links.ts";
-import { refuse } from "./not-ready.ts";
+import { type LinkTargets, refuse } from "./links.ts";
 
 export class Computed<out T = unknown> extends Cell<T> {
   readonly node: SchedulerNode;

@@ -78,8 +78,8 @@ export interface SpaceOptions {
    */
   readonly observe?: "speculative" | "confirmed";
   /**
-   * How plain code reads a value that is not loaded. `absent`: as the default or `undefined`, and `isLoaded` tells. `refused`: it
-   * gets `NotReady`. Default `absent`; spaces of a kernel refuse.
+   * How plain code reads a value that is not loaded. `absent`: as the default or `undefined`, and `isLoaded` tells.
+   * `refused`: it gets `NotReady`. Default `absent`; spaces of a kernel refuse.
    */
   readonly unloaded?: "absent" | "refused";
 }
@@ -225,8 +225,8 @@ export class Space implements LinkTargets, AsyncDisposable {
   }
 
   /**
-   * Many elements, each in a document of its own, with indexes and totals; see `collection.ts`. With a schema in the second place,
-   * the names of the indexes are checked where pages and totals are read.
+   * Many elements, each in a document of its own, with indexes and totals; see `collection.ts`. With a schema in the
+   * second place, the names of the indexes are checked where pages and totals are read.
    */
   collection<Schema extends StandardSchema, const Names extends string = never>(
     name: string,

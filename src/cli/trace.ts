@@ -190,7 +190,10 @@ function collectionOf(address: string): string | undefined {
   return KEPT.exec(address)?.[1];
 }
 
-/** Changes of indexes and totals, each with all of its collection. Only beside a change of an element: other cells may have such names. */
+/**
+ * Changes of indexes and totals, each with all of its collection. Only beside a change of an element: other cells may
+ * have such names.
+ */
 function collectionsKept(changes: readonly DeedChange[]): ReadonlyMap<DeedChange, readonly DeedChange[]> {
   const byCollection = Map.groupBy(changes, ({ address }) => collectionOf(address));
   const kept = new Map<DeedChange, readonly DeedChange[]>();

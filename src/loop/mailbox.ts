@@ -5,14 +5,17 @@
  *   push ──> waiting ──next()──> handled ──ended()──> gone
  *               └──its key is taken──> behind that key ──first of its key──> waiting, before all others
  * ```
- * At most `concurrency` messages are handled at once: 1 is first in, first out. With keys, at most one of each key is, or
- * as many as `limits` has for the key.
+ * At most `concurrency` messages are handled at once: 1 is first in, first out. With keys, at most one of each key is,
+ * or as many as `limits` has for the key.
  */
 import { Fifo } from "../host/fifo.ts";
 import type { Message } from "../message/envelope.ts";
 import type { Posted } from "./capability.ts";
 
-/** Returns the key of a message. Messages with the same key are handled one after the other, or up to the limit of the key. */
+/**
+ * Returns the key of a message. Messages with the same key are handled one after the other, or up to the limit of the
+ * key.
+ */
 export type KeyOf = (message: Message) => string;
 
 /** A key that handled messages have. */
@@ -80,8 +83,8 @@ export class Mailbox {
   }
 
   /**
-   * Takes the key of a message; false if other messages have all its places. A message whose key function throws is handled, and
-   * fails.
+   * Takes the key of a message; false if other messages have all its places. A message whose key function throws is
+   * handled, and fails.
    */
   #takesKey(posted: Posted, keyOf: KeyOf): boolean {
     if (this.#keys.has(posted)) return true;
