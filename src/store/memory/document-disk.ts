@@ -66,7 +66,8 @@ export abstract class DocumentDisk {
   readonly #commitsRemembered: number;
   readonly payloadBytesMax: number;
   readonly #isLaned: boolean;
-  #lanes = 0;
+  /** Lanes of open store objects. */
+  readonly #lanesTaken = new Set<number>();
   /** The id of the data's history; empty before the first store object. */
   history = "";
 
@@ -82,7 +83,17 @@ export abstract class DocumentDisk {
   /** A store object opens the disk; the first makes the history. */
   open(host: Host): MemoryLane {
     if (this.history === "") this.history = newHistory(host);
-    return new MemoryLane(this.#isLaned ? this.#lanes++ % JOURNAL_LANES_MAX : 0, this.#isLaned);
+    if (!this.#isLaned) return new MemoryLane(0, false);
+    let lane = 0;
+    while (this.#lanesTaken.has(lane)) lane++;
+    if (lane >= JOURNAL_LANES_MAX) throw new StoreError("STORE_FULL", `${lane} store objects are open on this disk`);
+    this.#lanesTaken.add(lane);
+    return new MemoryLane(lane, true);
+  }
+
+  /** A store object was closed: the next one may take its lane. */
+  close({ lane }: MemoryLane): void {
+    this.#lanesTaken.delete(lane);
   }
 
   commitOf({ session, localSequence }: CommitIdentity): StoredCommit | undefined {

@@ -143,6 +143,7 @@ export class MemoryStore implements Store {
     const outcome = commitTo(this.#disk, request, this.#committer);
     this.#jobs++;
     if (outcome.kind !== "committed" || outcome.replayed) return outcome;
+    for (const id of outcome.journalIds) this.#committer.lane.see(id);
     this.#countPayload(request.entries);
     const movesSpace = request.patches.length > 0 || request.labels.length > 0;
     if (movesSpace || journal) this.#disk.announce(movesSpace ? request.space : undefined, journal, this);
@@ -201,7 +202,9 @@ export class MemoryStore implements Store {
   #append(entries: readonly JournalEntry[]): AppendOutcome {
     const { journal } = this.#disk.tables;
     const before = journal.size;
-    const ids = journal.append(entries, this.#host.now(), this.#committer.lane);
+    const { lane } = this.#committer;
+    const ids = journal.append(entries, this.#host.now(), lane);
+    for (const id of ids) lane.see(id);
     const isRepeated = journal.size - before < entries.length;
     this.#countPayload(entries);
     this.#announceJournal();
@@ -449,6 +452,7 @@ export class MemoryStore implements Store {
   }
 
   async close(): Promise<void> {
+    if (!this.#closed) this.#disk.close(this.#committer.lane);
     this.#closed = true;
     for (const watcher of this.#watchers) {
       watcher.stop();

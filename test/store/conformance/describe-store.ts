@@ -11,6 +11,7 @@ import { documentCases } from "./documents.ts";
 import { dueCases } from "./due.ts";
 import { erasingCases } from "./erasing.ts";
 import { feedCases } from "./feed.ts";
+import { historyCases } from "./histories.ts";
 import { journalCases } from "./journal.ts";
 import { largeHistories } from "./large-histories.ts";
 import { leaseCases } from "./leases.ts";
@@ -30,12 +31,14 @@ export interface SuiteOptions {
   readonly modelRuns: number;
   /** How the model opens a store; default: as the cases do. */
   readonly openForModel?: OpenStore;
+  /** Whether random histories are compared with the plain model. Default: true. */
+  readonly hasModel?: boolean;
   /** Leaves out large documents and long histories. */
   readonly isBrief?: boolean;
 }
 
 export function describeStore(name: string, open: OpenStore, options: SuiteOptions): void {
-  const { modelRuns, openForModel = open, isBrief = false } = options;
+  const { modelRuns, openForModel = open, hasModel = true, isBrief = false } = options;
   describe(name, () => {
     documentCases(open);
     commitCases(open);
@@ -56,6 +59,7 @@ export function describeStore(name: string, open: OpenStore, options: SuiteOptio
     dueCases(open);
     erasingCases(open);
     lifeCases(open);
-    modelCases(openForModel, modelRuns);
+    historyCases(open);
+    if (hasModel) modelCases(openForModel, modelRuns);
   });
 }
