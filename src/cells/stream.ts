@@ -11,7 +11,8 @@ import type { Json } from "../message/json.ts";
 import type { Address } from "../scheduler/address.ts";
 import type { Handling } from "../scheduler/handling.ts";
 import type { SendOptions, Sent } from "../scheduler/send.ts";
-import { handlerOptionsProblem } from "../work/handler-options.ts";
+import type { Attempt } from "../work/attempt.ts";
+import { type HandlerFailure, type HandlerOptions, handlerOptionsProblem } from "../work/handler-options.ts";
 import { Tx } from "../work/tx.ts";
 import { WorkError } from "../work/work-error.ts";
 import type { LinkTargets } from "./links.ts";
@@ -26,7 +27,7 @@ export interface Readable {
   get(): unknown;
 }
 
-export interface HandleOptions<T> {
+export interface HandleOptions<T> extends Pick<HandlerOptions<never, Tx, T>, "retry" | "timeoutMs" | "onFailed"> {
   /** For people; the function's own name unless given. */
   readonly name?: string;
   /** Cells that the handler reads, also depending on the value. They are loaded and up to date before it is called. */
@@ -35,9 +36,12 @@ export interface HandleOptions<T> {
   readonly presync?: (value: T) => Promise<unknown>;
   /** What the handler may know, by the names of labels; without one, everything. */
   readonly clearance?: readonly string[];
-  /** An asynchronous handler that takes longer has failed, and the queue goes on: 300,000 ms unless given; 0 for ever. */
-  readonly timeoutMs?: number;
 }
+
+const KNOWN: Readonly<Record<keyof HandleOptions<unknown>, true>> = {
+  ...{ name: true, reads: true, presync: true, clearance: true },
+  ...{ retry: true, timeoutMs: true, onFailed: true },
+};
 
 export class Stream<T = unknown> extends Place {
   readonly #schema: StandardSchema<T> | undefined;
@@ -48,16 +52,21 @@ export class Stream<T = unknown> extends Place {
   }
 
   /** Registers the one handler; the returned function takes it away, and what is sent then waits for another. */
-  handle(handler: StreamHandler<T>, { name, reads, presync, clearance, timeoutMs }: HandleOptions<T> = {}): () => void {
+  handle(handler: StreamHandler<T>, options: HandleOptions<T> = {}): () => void {
+    const { name, reads, presync, clearance, timeoutMs, retry, onFailed } = options;
     const { scheduler } = this.targets;
-    const problem = timeoutMs === undefined ? undefined : handlerOptionsProblem({ timeoutMs });
+    const problem = handlerOptionsProblem(options, KNOWN);
     if (problem !== undefined) throw new WorkError("WORK_MISUSE", problem);
     const outbox = this.targets.outbox(String(this));
+    const failed = (hook: NonNullable<typeof onFailed>) => (failure: HandlerFailure, attempt: Attempt, value: Json) =>
+      hook(failure, new Tx(attempt, outbox, undefined), value as T);
     const run = (value: Json, handling: Handling) => handler(value as T, new Tx(handling, outbox, undefined));
     return scheduler.addEventHandler(run, this.address, {
       name: name ?? (handler.name || `the handler of ${this}`),
       ...(clearance === undefined ? {} : { clearance }),
       ...(timeoutMs === undefined ? {} : { timeoutMs }),
+      ...(retry === undefined ? {} : { retry }),
+      ...(onFailed === undefined ? {} : { onFailed: failed(onFailed) }),
       ...(reads === undefined ? {} : { preflight: (value: Json) => readAll(reads, value as T) }),
       ...(presync === undefined ? {} : { presync: (value: Json) => presync(value as T) }),
     });

@@ -25,8 +25,9 @@ export type {
   Posted,
   SpawnContext,
 } from "./capability.ts";
+export { type CapabilityDefinition, handler, type RequestHandler } from "./capability-definition.ts";
 export type { CommandJournal, KeptBefore } from "./command-journal.ts";
-export { type CapabilityDefinition, capability, handler, type RequestHandler } from "./define-capability.ts";
+export { capability } from "./define-capability.ts";
 export type { EventJournal } from "./event-journal.ts";
 export { EventLoop, type EventLoopOptions } from "./event-loop.ts";
 export type { ExchangesOf, TypedCapability } from "./exchanges.ts";

@@ -16,7 +16,7 @@ import { nextSlot, type Schedule, scheduleProblem } from "../work/schedule.ts";
 import { messageOf, TEMPLATE_JSON_SCHEMA, type Template, templateProblem } from "../work/template.ts";
 import { type ArmedTimer, type Firing, messageIdOf, type TimerData } from "../work/timer-row.ts";
 import type { Capability, CapabilityActor, SpawnContext, Withdrawn } from "./capability.ts";
-import { declared } from "./define-capability.ts";
+import { declared } from "./capability-definition.ts";
 import { type TimerLimits, timerLimits } from "./loop-limits.ts";
 import { AnswerLater, MailboxActor } from "./mailbox-actor.ts";
 import { dataSchema } from "./message-schema.ts";

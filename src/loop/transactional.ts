@@ -41,14 +41,14 @@ import { endWithRefusal } from "../work/refusal.ts";
 import { type Next, Retries } from "../work/retries.ts";
 import { Tx } from "../work/tx.ts";
 import type { MessageSchema, SpawnContext } from "./capability.ts";
-import { answerConfirmed } from "./confirmed-query.ts";
 import {
   type CapabilityDefinition,
   declared,
   dispatch,
   mailboxOptions,
   type RequestHandlers,
-} from "./define-capability.ts";
+} from "./capability-definition.ts";
+import { answerConfirmed } from "./confirmed-query.ts";
 import type { TypedCapability } from "./exchanges.ts";
 import { isAwaited, isRefusalCode } from "./inbound.ts";
 import {

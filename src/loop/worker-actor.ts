@@ -23,7 +23,7 @@ import { cloneJson } from "../message/json-copy.ts";
 import { MillraceError } from "../message/millrace-error.ts";
 import type { WorkBoard, WorkEntry } from "../work/work-board.ts";
 import type { ActorEvent, ActorListener, CapabilityActor, Posted } from "./capability.ts";
-import { type CapabilityDefinition, dispatch, requireHandlers } from "./define-capability.ts";
+import { type CapabilityDefinition, dispatch, requireHandlers } from "./capability-definition.ts";
 import { MadeMessageEvent, MailboxActor } from "./mailbox-actor.ts";
 import { Parcel } from "./parcel.ts";
 

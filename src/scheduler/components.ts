@@ -77,7 +77,15 @@ export function compose(host: Host) {
   const answers = new SendAnswers({ host, introspection, work: settle });
   const reading = { registry, graph, agenda, gates, runner, work: settle };
   const views = new AttemptViews({ ...reading, turns });
-  const dispatch = new Dispatch({ ...reading, host, views, introspection, answers, passes: settle });
+  const dispatch = new Dispatch({
+    ...reading,
+    host,
+    views,
+    introspection,
+    answers,
+    passes: settle,
+    background: quiescence,
+  });
   const attempts = new Attempts({ host, runner, background: quiescence });
   const events = new Events({ host, runner, attempts, dispatch, answers, work: settle });
 

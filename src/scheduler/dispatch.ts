@@ -21,9 +21,11 @@ import type { WorkBoard } from "../work/work-board.ts";
 import { Closure, type ClosureParts } from "./closure.ts";
 import { type End, Handling } from "./handling.ts";
 import type { Introspection } from "./introspection.ts";
+import type { Background } from "./run-commits.ts";
 import type { Send, Wait } from "./send.ts";
 import type { SendAnswers } from "./send-answers.ts";
 import { SendCommit } from "./send-commit.ts";
+import { SendFailures } from "./send-failures.ts";
 import type { SendQueue } from "./send-queue.ts";
 import type { RegisteredHandler } from "./stream-record.ts";
 
@@ -45,24 +47,37 @@ export class Dispatch {
   handlerLoader: HandlerLoader | undefined;
   /** Lists the running handlers, if a kernel has a list. */
   board: WorkBoard | undefined;
+  readonly #failures: SendFailures;
   readonly #parts: DispatchParts;
   readonly #introspection: Introspection;
   readonly #answers: SendAnswers;
   readonly #commit: SendCommit;
   readonly #passes: Passes;
 
-  constructor(parts: DispatchParts & { introspection: Introspection; answers: SendAnswers; passes: Passes }) {
+  constructor(
+    parts: DispatchParts & {
+      introspection: Introspection;
+      answers: SendAnswers;
+      passes: Passes;
+      background: Background;
+    },
+  ) {
     this.#parts = parts;
     this.#introspection = parts.introspection;
     this.#answers = parts.answers;
     this.#commit = new SendCommit(parts.answers, parts.passes);
     this.#passes = parts.passes;
+    const { host, answers, passes, background } = parts;
+    const kindOf = (send: Send): AttemptKind => ({ ...this.#kindOf(send, "abandon"), otherSpaces: "read" });
+    this.#failures = new SendFailures({ host, answers, passes, background, kindOf, board: () => this.board });
   }
 
   /** Advances the head as far as possible; true if the queue moved on. */
   advance(queue: SendQueue): boolean {
+    if (queue.running !== undefined || queue.isAhead || queue.hasRollback) return false;
+    queue.returnDue();
     const send = queue.head;
-    if (send === undefined || queue.running !== undefined || queue.isAhead || queue.hasRollback) return false;
+    if (send === undefined) return false;
     // Every other wait is cleared by the component that set it.
     if (send.wait !== undefined && send.wait.kind !== "nodes") return false;
     if (send.origin?.state === "failed") {
@@ -78,7 +93,7 @@ export class Dispatch {
       this.#answers.failWith(queue, send, "threw", refusal(handler.name, "the sent value"));
       return true;
     }
-    if (handler.preflight !== undefined && !this.#preflight(queue, send, handler.preflight))
+    if (handler.preflight !== undefined && !this.#preflight(queue, send, handler, handler.preflight))
       return send.state === "over";
     if (handler.presync !== undefined && !send.synced) return this.#presync(send, handler.presync);
     return this.#attempt(queue, send, handler);
@@ -146,8 +161,8 @@ export class Dispatch {
   // -------------------------------------------------------------------------------------------------
 
   /** Brings up to date the inputs that the handler will read; false if the send waits or has failed. */
-  #preflight(queue: SendQueue, send: Send, read: (value: Json) => unknown): boolean {
-    const look = new Handling(this.#kindOf(send, "go-on"), send, true);
+  #preflight(queue: SendQueue, send: Send, handler: RegisteredHandler, read: (value: Json) => unknown): boolean {
+    const look = new Handling(this.#kindOf(send, "go-on"), send, handler, true);
     const end = look.call(read);
     look.abort("a preflight only looks");
     if (look.unready !== undefined) this.#park(queue, send, look.unready);
@@ -204,11 +219,11 @@ export class Dispatch {
   }
 
   #attempt(queue: SendQueue, send: Send, handler: RegisteredHandler): boolean {
-    send.attempts++;
+    send.runs++;
     send.state = "running";
     this.#passes.fresh(queue.replica);
     handler.kind ??= this.#kindOf(send, "abandon");
-    const handling = new Handling(handler.kind, send);
+    const handling = new Handling(handler.kind, send, handler);
     const end = handling.call(handler.run);
     if (end.threw || !isThenable(end.value)) return this.#ended(queue, handling, end);
     queue.running = send;
@@ -230,10 +245,18 @@ export class Dispatch {
     // A stream's handler does not keep the process alive, so its timeout does not either.
     const end = await endOf(promise, { ...facts, host, cancellable: handling, board: this.board, keepAlive: false });
     queue.running = undefined;
-    if (end.kind === "timeout") this.#answers.failWith(queue, send, "timeout", end.error);
+    if (end.kind === "timeout") this.#timedOut(queue, handling, end.error);
     else if (end.kind === "threw") this.#ended(queue, handling, { threw: true, error: end.error });
     else this.#ended(queue, handling, { threw: false, value: end.value });
     this.#passes.wake();
+  }
+
+  #timedOut(queue: SendQueue, handling: Handling, error: Error): void {
+    const { send } = handling;
+    if (send.state === "over") return;
+    queue.remove(send);
+    send.state = "committing";
+    this.#failures.failed(queue, handling, "timeout", error);
   }
 
   /** True if the queue moved on. */
@@ -252,7 +275,8 @@ export class Dispatch {
       // An earlier send came back while this handler ran: that send goes first (I4).
       handling.abandon();
     } else if (end.threw || refused !== undefined) {
-      this.#answers.threw(queue, handling, end.threw ? end.error : refused);
+      const error = end.threw ? end.error : refused;
+      this.#answers.threw(queue, handling, () => this.#failures.failed(queue, handling, "threw", error));
     } else {
       this.#commit.seal(queue, handling, end.value);
     }

@@ -27,6 +27,7 @@ import { type EventHandler, type HandlerOptions, StreamError, StreamRecord } fro
 /** A queue as operators see it. */
 export interface QueueSnapshot {
   readonly space: string;
+  /** Also sends that wait for the next attempt of their handler. */
   readonly waiting: number;
   readonly inFlight: number;
   /** Streams without a handler, and how many of their sends wait outside of the queue. */
@@ -276,7 +277,7 @@ export class Events implements RollbackListener {
   get hasSends(): boolean {
     // A fast path for every pass: most spaces have no streams.
     if (this.#queues.size === 0) return false;
-    for (const queue of this.#queues.values()) if (queue.size > 0) return true;
+    for (const { size, hasDue } of this.#queues.values()) if (size > 0 || hasDue) return true;
     return false;
   }
 
@@ -303,7 +304,7 @@ export class Events implements RollbackListener {
       if (replica !== undefined && queue.replica !== replica) continue;
       queue.closed = true;
       const aside = this.#asideOf(queue).flatMap((stream) => stream.takeAside());
-      for (const send of [...aside, ...queue.waiting()])
+      for (const send of [...aside, ...queue.resting(), ...queue.waiting()])
         this.#answers.drop(queue, send, "closed", "closed before it was handled");
     }
   }
@@ -315,7 +316,8 @@ export class Events implements RollbackListener {
 
   snapshot(): readonly QueueSnapshot[] {
     return [...this.#queues.values()].map((queue) => {
-      const { replica, size: waiting, inFlight, head } = queue;
+      const { replica, size, restingCount, inFlight, head } = queue;
+      const waiting = size + restingCount;
       const unhandled = this.#asideOf(queue).map((stream) => ({ stream: String(stream), sends: stream.asideCount }));
       const basic = { space: replica.space, waiting, inFlight, unhandled };
       if (head === undefined) return basic;

@@ -11,6 +11,7 @@ import { receiptOf } from "../store/receipt-name.ts";
 import type { Commit } from "../store/transaction.ts";
 import { Attempt, type AttemptKind, type Demand } from "../work/attempt.ts";
 import type { Send } from "./send.ts";
+import type { RegisteredHandler } from "./stream-record.ts";
 
 export type End =
   | { readonly threw: false; readonly value: unknown }
@@ -18,13 +19,20 @@ export type End =
 
 export class Handling extends Attempt {
   readonly send: Send;
+  readonly handler: RegisteredHandler;
+  readonly #session: string;
+  readonly #run: number;
   /** Finds out which inputs the handler will read; its writes are dropped. */
   readonly isPreflight: boolean;
 
-  constructor(kind: AttemptKind, send: Send, isPreflight = false) {
-    const { label, attempts: number, closure: demand, bornMs } = send;
-    super(kind, { replica: send.stream.queue.replica, number, label, demand, bornMs });
+  constructor(kind: AttemptKind, send: Send, handler: RegisteredHandler, isPreflight = false) {
+    const { label, failures, closure: demand, bornMs } = send;
+    const { replica } = send.stream.queue;
+    super(kind, { replica, number: failures + 1, label, demand, bornMs });
     this.send = send;
+    this.handler = handler;
+    this.#session = replica.session;
+    this.#run = send.runs;
     this.isPreflight = isPreflight;
     this.holdsRest = true;
   }
@@ -32,6 +40,11 @@ export class Handling extends Attempt {
   /** Computed on demand: most handlers need no id. */
   override get id(): string {
     return this.send.id;
+  }
+
+  /** Ids of its sends follow from it. A rerun after a conflict is the same attempt, and sends under other ids. */
+  override get name(): string {
+    return `${this.id} ${this.#session} ${this.#run}`;
   }
 
   /** Calls the handler, or its preflight, with the sent value. The pass has sealed the turn of plain code. */
@@ -67,7 +80,7 @@ export class Handling extends Attempt {
   abandon(): void {
     this.abort("the attempt was abandoned");
     this.send.state = "queued";
-    this.send.attempts--;
+    this.send.runs--;
   }
 
   /**

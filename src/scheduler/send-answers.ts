@@ -72,7 +72,7 @@ export class SendAnswers {
     if (send.origin?.state === "failed") return this.drop(queue, send, "origin-failed", send.origin.why);
     if (rejection.reason === "origin-not-committed") return this.drop(queue, send, "origin-failed", rejection.message);
     const verdict = verdictOn(rejection);
-    if (verdict === "already") this.#already(queue, send);
+    if (verdict === "already") this.already(queue, send);
     else if (verdict === "again" || verdict === "ask") this.#again(queue, send, rejection);
     else this.fail(queue, send, { reason: "rejected", message: rejection.message, rejection });
   }
@@ -82,7 +82,7 @@ export class SendAnswers {
    * values of two moments may be inconsistent, and only if the send was not handled before, which may be the reason for
    * the throw. If the origin failed, the send is dropped.
    */
-  threw(queue: SendQueue, handling: Handling, error: unknown): void {
+  threw(queue: SendQueue, handling: Handling, failed: () => void): void {
     const { send } = handling;
     queue.remove(send);
     send.state = "committing";
@@ -91,7 +91,7 @@ export class SendAnswers {
     const decide = (answer: CommitOutcome) => {
       queue.inFlight--;
       if (send.origin?.state === "failed") this.drop(queue, send, "origin-failed", send.origin.why);
-      else if (answer.kind === "committed") this.failWith(queue, send, "threw", error);
+      else if (answer.kind === "committed") failed();
       else this.rejected(queue, send, answer);
       this.#work.wake();
     };
@@ -157,7 +157,8 @@ export class SendAnswers {
   // Ends
   // -----------------------------------------------------------------------------------------------------------------
 
-  #already(queue: SendQueue, send: Send): void {
+  /** The send was handled before: its outcome has the result of its receipt. */
+  already(queue: SendQueue, send: Send): void {
     this.#work.background(this.#readReceipt(queue, send));
   }
 

@@ -6,7 +6,7 @@
  * The number of commits in flight is bounded too. A conflict sets the bound to one, because all handlings stacked on
  * the rolled-back commit ran in vain; each confirmed commit doubles it, up to the maximum.
  */
-import type { Host } from "../host/host.ts";
+import type { Host, Timer } from "../host/host.ts";
 import { SENDS_IN_FLIGHT_MAX, SENDS_WAITING_MAX } from "../limits.ts";
 import type { Replica } from "../store/replica.ts";
 import { Receipts } from "../work/receipts.ts";
@@ -30,6 +30,10 @@ export class SendQueue {
   #sends: Send[] = [];
   #first = 0;
   #lastOrder = 0;
+  /** Sends that wait for their next attempt, with their timers: outside of the order until then. */
+  readonly #resting = new Map<Send, Timer>();
+  /** Sends whose next attempt is due; they return to their places before the next dispatch. */
+  #due: Send[] = [];
   /** Created by the first send with an id of its caller. */
   #receipts: Receipts | undefined;
 
@@ -53,7 +57,7 @@ export class SendQueue {
   }
 
   get isFull(): boolean {
-    return this.size + this.inFlight >= SENDS_WAITING_MAX;
+    return this.size + this.restingCount + this.inFlight >= SENDS_WAITING_MAX;
   }
 
   /** Whether as many commits are in flight as may be. */
@@ -90,8 +94,48 @@ export class SendQueue {
     this.#first = 0;
   }
 
+  get restingCount(): number {
+    return this.#resting.size + this.#due.length;
+  }
+
+  get hasDue(): boolean {
+    return this.#due.length > 0;
+  }
+
+  /** Keeps a send outside of the order until its next attempt is due; then calls `due`. */
+  rest(send: Send, delayMs: number, host: Host, due: () => void): void {
+    send.state = "resting";
+    const expire = () => {
+      this.#resting.delete(send);
+      this.#due.push(send);
+      due();
+    };
+    // A stream's handler does not keep the process alive, so its retry does not either.
+    this.#resting.set(send, host.timer(delayMs, expire, { keepAlive: false }));
+  }
+
+  /** Puts due sends back at their places. */
+  returnDue(): void {
+    if (this.#due.length === 0) return;
+    const due = this.#due.sort((a, b) => a.order - b.order);
+    this.#due = [];
+    this.requeueAll(due);
+  }
+
+  /** All sends that wait for their next attempt. */
+  resting(): Send[] {
+    return [...this.#resting.keys(), ...this.#due];
+  }
+
+  #endRest(send: Send): void {
+    this.#resting.get(send)?.cancel();
+    this.#resting.delete(send);
+    this.#due = this.#due.filter((other) => other !== send);
+  }
+
   /** Removes a send from any place. */
   remove(send: Send): void {
+    if (send.state === "resting") return this.#endRest(send);
     if (send === this.head) return this.shift();
     const at = this.#sends.indexOf(send, this.#first);
     if (at >= 0) this.#sends.splice(at, 1);

@@ -6,6 +6,8 @@
  *      (only if an attempt sent it)               ^ │ ^└─ waiting at the head, for the reason `wait`
  *                                                 │ │ └── stale: again, at its old place
  *                        a handler is registered  └aside: its stream has no handler
+ *
+ *   running ──handler failed, and may be tried again──> resting ──its time has come──> queued, at its old place
  * ```
  */
 import type { Json } from "../message/json.ts";
@@ -107,11 +109,14 @@ export class Send implements Sent {
   readonly #sentUnder: Label;
   /** Its place in the queue, set when it is first queued. */
   order = 0;
-  state: "launched" | "queued" | "aside" | "running" | "committing" | "over" = "launched";
+  state: "launched" | "queued" | "aside" | "resting" | "running" | "committing" | "over" = "launched";
   wait: Wait | undefined;
   /** The demand for its handler's inputs, while it waits and runs. */
   closure: Demand | undefined;
-  attempts = 0;
+  /** Calls of its handler, also those that were rejected by a conflict. */
+  runs = 0;
+  /** Attempts that have failed. */
+  failures = 0;
   /** The time in the ids of its messages, once its handler has sent one. */
   bornMs: number | undefined;
   /** Created by the first rejection of its commit. */

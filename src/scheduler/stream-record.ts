@@ -6,7 +6,9 @@ import type { Host } from "../host/host.ts";
 import { periodOf } from "../message/id-time.ts";
 import type { Json } from "../message/json.ts";
 import { MillraceError } from "../message/millrace-error.ts";
-import type { AttemptKind } from "../work/attempt.ts";
+import type { Attempt, AttemptKind } from "../work/attempt.ts";
+import type { HandlerFailure } from "../work/handler-options.ts";
+import type { Retry } from "../work/retry-policy.ts";
 import type { Address } from "./address.ts";
 import { EventStem, linkText, originHash } from "./event-id.ts";
 import type { Handling } from "./handling.ts";
@@ -29,6 +31,10 @@ export interface HandlerOptions {
   readonly clearance?: readonly string[];
   /** An asynchronous handler that takes longer has failed: 300,000 ms unless given; 0 for ever. */
   readonly timeoutMs?: number;
+  /** How often a handler that throws or times out is tried; once unless given. */
+  readonly retry?: Retry;
+  /** Called in an attempt of its own when a send has failed for good by a throw or a timeout. */
+  readonly onFailed?: (failure: HandlerFailure, attempt: Attempt, value: Json) => unknown;
 }
 
 export interface RegisteredHandler extends HandlerOptions {

@@ -1,7 +1,8 @@
 /** Actors: the Worker surface, mailboxes, crashes, and actors that ask actors. */
 import { describe, expect, test } from "#test";
 import type { ActorListener, CapabilityActor } from "../../src/loop/capability.ts";
-import { capability, declared } from "../../src/loop/define-capability.ts";
+import { declared } from "../../src/loop/capability-definition.ts";
+import { capability } from "../../src/loop/define-capability.ts";
 import { BootError } from "../../src/loop/routing-table.ts";
 import { serve } from "../../src/loop/worker-actor.ts";
 import type { Message } from "../../src/message/envelope.ts";

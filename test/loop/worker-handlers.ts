@@ -1,6 +1,6 @@
 /** Capabilities of the test workers, for every kind of worker. */
 import type { Capability, CapabilityActor } from "../../src/loop/capability.ts";
-import { declared } from "../../src/loop/define-capability.ts";
+import { declared } from "../../src/loop/capability-definition.ts";
 import type { WorkerHandlers } from "../../src/loop/worker-actor.ts";
 import type { Json } from "../../src/message/json.ts";
 import { command } from "../../src/message/lineage.ts";

@@ -140,9 +140,9 @@ describe("lineage of handlers' launches", () => {
     const { space, host, line } = await setup();
     const [parent, child] = [space.stream<number>("parent"), space.stream<number>("child")];
     let attempts = 0;
-    parent.handle((_, { attempt }) => {
-      attempts = attempt;
-      child.send(attempt * 100);
+    parent.handle(() => {
+      attempts++;
+      child.send(attempts * 100);
     });
     const seen = new Calls<number>();
     const done = space.cell<number[]>("done");

@@ -125,7 +125,8 @@ describe("receipts", () => {
   test("[I11] a conflict on another document: the retry has the same receipt and commits", async () => {
     const { space, line, host } = await setup();
     const stream = space.stream<number>("stream");
-    stream.handle((_, { attempt }) => attempt);
+    let calls = 0;
+    stream.handle(() => ++calls);
     let refusals = 1;
     const seen: string[] = [];
     line.plan = ({ method, request }) => {

@@ -189,14 +189,17 @@ export class StreamSimulation {
     const audit = space.cell<string[]>("audit");
     const audits = space.stream<string>("audits");
     const safe = vault.cell<string[]>("safe");
+    const placed = new Set<string | undefined>();
     space.stream<Order>("orders").handle((order, context) => {
       const { account, amount, name, kind } = order;
-      if (context.attempt > 1) this.sightings.retried++;
+      // A call that came to its end before, and whose commit was rejected.
+      if (placed.has(context.id)) this.sightings.retried++;
       const place = () => {
         const entry = { name, total: total.get() ?? 0 };
         accounts[account]?.update((sum = 0) => sum + amount);
         book.push(entry);
         audits.send(name);
+        placed.add(context.id);
       };
       if (kind === "slow") return pause(process, this.#below(10)).then(() => context.within(place));
       place();

@@ -2,7 +2,6 @@
 import { EventBus } from "../../src/bus/event-bus.ts";
 import type { Capability } from "../../src/loop/capability.ts";
 import { capability } from "../../src/loop/define-capability.ts";
-import { transactional } from "../../src/loop/transactional.ts";
 import type { Message } from "../../src/message/envelope.ts";
 import type { Json } from "../../src/message/json.ts";
 import type { HandlerFailure } from "../../src/work/handler-options.ts";
@@ -36,12 +35,19 @@ export interface OptionEntry {
 
 export interface OptionEntryPoint {
   readonly name: string;
+  /** Of a `command`, the sender hears the end. */
   readonly kind: "command" | "event";
   readonly hasTx: boolean;
+  /** Whether the row of a failed message is in the journal. */
+  readonly hasRow: boolean;
+  /** Whether it takes `concurrency` and `serialBy`. */
+  readonly isParallel: boolean;
   /** Whether the message is in the journal before its handler is called. */
   readonly isJournaled: boolean;
-  /** Whether its handlers run in an actor, one at a time unless told otherwise. */
-  readonly isActor: boolean;
+  /** Whether its handlers run one at a time, in the order of their messages, unless the options say otherwise. */
+  readonly isOrdered: boolean;
+  /** The type of its messages on the work board. */
+  readonly boardType: string;
   open(process: Process, handler: OptionHandler, options: CaseOptions): Promise<OptionEntry>;
 }
 
@@ -78,7 +84,7 @@ function capabilityOf(
         : { on: { [TYPE]: (data: Json) => handler(data, undefined) } }),
     });
   }
-  return transactional({
+  return capability({
     ...{ ...shared, space },
     ...(point.kind === "command"
       ? { commands: { [TYPE]: { handle: (data: Json, tx: Tx) => handler(data, tx) as Json } } }
@@ -95,7 +101,8 @@ interface CapabilityPoint {
 function capabilityEntry(name: string, point: CapabilityPoint): OptionEntryPoint {
   const isJournaled = point.kind === "event" || point.durable === "before";
   return {
-    ...{ name, kind: point.kind, hasTx: point.hasTx, isJournaled, isActor: true },
+    ...{ name, kind: point.kind, hasTx: point.hasTx, isJournaled, hasRow: isJournaled || point.hasTx },
+    ...{ isOrdered: true, isParallel: true, boardType: TYPE },
     async open(process, handler, options) {
       const { host } = process;
       const board = new WorkBoard(host);
@@ -123,7 +130,8 @@ function capabilityEntry(name: string, point: CapabilityPoint): OptionEntryPoint
 
 function subscriberEntry(name: string, hasTx: boolean): OptionEntryPoint {
   return {
-    ...{ name, kind: "event", hasTx, isJournaled: true, isActor: false },
+    ...{ name, kind: "event", hasTx, isJournaled: true, hasRow: true, isOrdered: false, isParallel: true },
+    boardType: TYPE,
     async open({ host, store, space }, handler, options) {
       const board = new WorkBoard(host);
       const bus = new EventBus({ host, store, board });
@@ -158,6 +166,31 @@ function subscriberEntry(name: string, hasTx: boolean): OptionEntryPoint {
   };
 }
 
+const streamEntry: OptionEntryPoint = {
+  ...{ name: "stream", kind: "command", hasTx: true, isJournaled: false, hasRow: false },
+  ...{ isOrdered: true, isParallel: false, boardType: "send" },
+  async open({ host, space }, handler, { retry, timeoutMs, onFailed }) {
+    const board = new WorkBoard(host);
+    space.scheduler.board = board;
+    const stream = space.stream<Json>("cases");
+    stream.handle((data, tx) => handler(data, tx), {
+      ...(retry === undefined ? {} : { retry }),
+      ...(timeoutMs === undefined ? {} : { timeoutMs }),
+      ...(onFailed === undefined ? {} : { onFailed }),
+    });
+    const answers: string[] = [];
+    return {
+      ...{ board, answers },
+      send: (id, data) =>
+        void stream.send(data, {
+          eventId: id,
+          onOutcome: (outcome) => void answers.push(outcome.kind === "failed" ? outcome.message : "done"),
+        }),
+      leave: () => space.close(),
+    };
+  },
+};
+
 export const OPTION_ENTRIES: readonly OptionEntryPoint[] = [
   capabilityEntry("transactional command", { kind: "command", hasTx: true, durable: "unawaited" }),
   capabilityEntry("journaled transactional command", { kind: "command", hasTx: true, durable: "before" }),
@@ -167,4 +200,5 @@ export const OPTION_ENTRIES: readonly OptionEntryPoint[] = [
   capabilityEntry("event of a plain capability", { kind: "event", hasTx: false }),
   subscriberEntry("subscriber with a space", true),
   subscriberEntry("plain subscriber", false),
+  streamEntry,
 ];
