@@ -133,6 +133,8 @@ export interface MailboxOptions {
   /** How many messages are handled at once; 1 unless given. */
   readonly concurrency?: number | undefined;
   readonly serialBy?: KeyOf | undefined;
+  /** How many messages of a key are handled at once; 1 of each other key. */
+  readonly limits?: ReadonlyMap<string, number> | undefined;
   /** Called for a message that is not tried again, before its error leaves; returns a text to add to the error. */
   readonly failed?: ((failed: FailedMessage) => Promise<string | undefined> | undefined) | undefined;
   readonly failedWork?: FailedWork | undefined;
@@ -176,13 +178,13 @@ export class MailboxActor implements CapabilityActor {
   #idleWaiters: (() => void)[] = [];
 
   constructor(host: Host, handle: MessageHandler, options: MailboxOptions = {}) {
-    const { clearance, timeoutMs = 0, name = "", board, concurrency = 1, serialBy } = options;
+    const { clearance, timeoutMs = 0, name = "", board, concurrency = 1, serialBy, limits } = options;
     this.#host = host;
     this.#handle = handle;
     this.#timeoutMs = timeoutMs;
     this.#name = name;
     this.#board = board;
-    this.#mailbox = new Mailbox(concurrency, serialBy);
+    this.#mailbox = new Mailbox(concurrency, serialBy, limits);
     this.#retry = retryPolicyOf(options.retry);
     this.#whenFailed = options.failed;
     this.failedWork = options.failedWork;
