@@ -51,7 +51,7 @@ describe("a running kernel", () => {
       events: /^\d+ +done +1 .* event +Order\.Placed +shop$/m,
       documents: /^orders +space +\d+ +\[30,12\]$/m,
       requests: /^\S+ +waiting +\S+ +command +Gate\.Hold +gate$/m,
-      actors: /^shop +running +0 +1 +0 +takes orders$/m,
+      actors: /^shop +running +0 +2 +0 +takes orders$/m,
       work: /^\S+Z +\d+\.\d +running +command +gate +Gate\.Hold +\S+ +300\.0 s$/m,
       nodes: /^sum +computation +clean +somebody +\d+ +orders$/m,
       timers: new RegExp(`^${timerId} +\\S+ +timer +command Shop\\.Order$`, "m"),
@@ -206,7 +206,7 @@ describe("a running kernel", () => {
   test("[K43] graph draws events, requests and reads in three languages", async () => {
     const { millrace, json, client } = await busyKernel();
     expect((await millrace("graph")).stdout).toMatch(
-      /^shop {3}takes orders\n {2}takes {2}command Shop\.Order\n {2}emits {2}Order\.Placed -> audit\n {2}emits {2}Order\.Placed -> ledger$/m,
+      /^shop {3}takes orders\n {2}takes {2}command Shop\.Order\n {2}takes {2}command Shop\.Plan\n {2}emits {2}Order\.Placed -> audit\n {2}emits {2}Order\.Placed -> ledger$/m,
     );
     expect((await millrace("graph")).stdout).toMatch(/^printer {3}subscribes by itself\n {2}hears {2}Order\.Refused$/m);
     const mermaid = (await millrace("graph", "--format", "mermaid")).stdout;
