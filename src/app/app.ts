@@ -19,7 +19,7 @@ import type { AnyCommand, AnyQuery } from "./request.ts";
 import type { ScheduleDefinition } from "./schedule.ts";
 import type { WorkerDefinition } from "./worker-commands.ts";
 
-/** What the function of an app returns. */
+/** The result of an app's function. */
 export interface Definition {
   /** For people and tools. */
   readonly description?: string;

@@ -71,7 +71,7 @@ export interface Page<T> {
   readonly next?: string;
 }
 
-/** The elements of an index whose key begins with these values. */
+/** The elements of an index with a key that begins with these values. */
 export interface Group {
   readonly index: string;
   readonly key: readonly IndexValue[];
@@ -326,7 +326,7 @@ export class Collection<T> {
   }
 }
 
-/** What `space.collection` gives: elements are JSON, and frozen. */
+/** The result of `space.collection`: elements are JSON, and frozen. */
 export type CollectionOf<T> = Collection<Stored<T>>;
 export type ElementOptions<T> = CollectionOptions<AsJson<T>>;
 

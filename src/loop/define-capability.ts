@@ -107,7 +107,7 @@ export interface TypedDefinition<CommandsSent, CommandsIn, CommandsOut, QueriesS
   readonly queries?: RequestHandlers<QueriesSent, QueriesIn, QueriesOut, HandlerContext>;
 }
 
-/** Makes a handler whose types follow from its schemas. */
+/** Makes a handler: its types follow from its schemas. */
 export function handler<In extends DataSchema, Out extends DataSchema, Context = HandlerContext>(
   definition: RequestHandler<DataOf<In>, DataOf<Out>, Context, SentTo<In>> & {
     readonly input: In;
