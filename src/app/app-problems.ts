@@ -1,4 +1,4 @@
-/** Everything that is wrong with the result of an app's function, as sentences with a remedy. SPEC: A5. */
+/** All problems of the result of an app's function, as sentences with a remedy. SPEC: A5. */
 
 import { isMessageType } from "../message/envelope.ts";
 import { unknownOption } from "../message/near-word.ts";

@@ -1,6 +1,7 @@
 /**
- * `app`: a name, and a function that is given the parts of a space and returns the app's commands, queries, event handlers and schedules. The
- * function is called once for each kernel, so that two kernels in one test share nothing. SPEC: A1-A5.
+ * `app`: a name, and a function that is given the parts of a space and returns the app's commands, queries, event
+ * handlers and schedules. The function is called once for each kernel, so that two kernels in one test share nothing.
+ * SPEC: A1-A5.
  *
  * An app is a space: its cells, collections and computed values belong to it alone.
  */
@@ -63,7 +64,9 @@ export class App<out D extends Definition = Definition> {
     return true;
   }
 
-  /** For the kernel: calls the app's function, and puts its result together. Throws one `BootError` with all problems. */
+  /**
+   * For the kernel: calls the app's function, and puts its result together. Throws one `BootError` with all problems.
+   */
   build(ground: AppGround): BuiltApp {
     const { name } = this;
     const state = new StateParts(name, ground.space);

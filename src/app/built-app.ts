@@ -1,6 +1,6 @@
 /**
- * An app on its space, put together from the parts of the kernel: one transactional capability for commands and queries, a subscription
- * of the bus for each handler of events, a command for each schedule. SPEC: A1, A8-A22.
+ * An app on its space, put together from the parts of the kernel: one transactional capability for commands and
+ * queries, a subscription of the bus for each handler of events, a command for each schedule. SPEC: A1, A8-A22.
  */
 import type { EventBus } from "../bus/event-bus.ts";
 import type { Handler, TransactionalHandler } from "../bus/handler.ts";
@@ -121,7 +121,7 @@ export class BuiltApp {
     return () => synchronous(type, handler(read));
   }
 
-  // The capability -----------------------------------------------------------------------------------------------------------
+  // The capability --------------------------------------------------------------------------------------------------
 
   capability(known: KnownCommands): Capability {
     const { name, definition, space, state } = this.#parts;
@@ -188,7 +188,10 @@ export class BuiltApp {
     return Object.fromEntries(all);
   }
 
-  /** Fails with 504 when the time is over: the transaction is rolled back, and writes of the handler after that are refused. */
+  /**
+   * Fails with 504 when the time is over: the transaction is rolled back, and writes of the handler after that are
+   * refused.
+   */
   #withinTime(type: string, handle: TxHandler, timeout: Duration | undefined): TxHandler {
     if (timeout === undefined) return handle;
     const { host } = this.#parts;
@@ -210,7 +213,7 @@ export class BuiltApp {
     return `${words}${part}.${capital(key)}${step}`;
   }
 
-  // Events -------------------------------------------------------------------------------------------------------------------
+  // Events ----------------------------------------------------------------------------------------------------------
 
   #addSteps(key: string, { event, does, options }: OnDefinition): void {
     if (typeof does === "function") return;

@@ -1,6 +1,7 @@
 /**
- * Commands that a worker thread handles. The thread's file exports `commands({...})`; the app names the file by `worker(url)`, and takes the
- * types from it by `import type`, so that its code is loaded in the thread alone. SPEC: A36-A39.
+ * Commands that a worker thread handles. The thread's file exports `commands({...})`; the app names the file by
+ * `worker(url)`, and takes the types from it by `import type`, so that its code is loaded in the thread alone. SPEC:
+ * A36-A39.
  *
  *     export default commands({ "Image.Resize": (data: { file: string }) => … });                  // resize.ts
  *     const images = worker<typeof resize>(new URL("./resize.ts", import.meta.url));               // app.ts
@@ -61,7 +62,10 @@ interface Threads {
   } | null;
 }
 
-/** The port of a thread that a kernel has started for commands. The module is looked up, because this file runs without Node too. */
+/**
+ * The port of a thread that a kernel has started for commands. The module is looked up, because this file runs without
+ * Node too.
+ */
 function threadPort(): WorkerPort | undefined {
   const { process } = globalThis as { process?: { getBuiltinModule?: (name: string) => unknown } };
   const threads = process?.getBuiltinModule?.("node:worker_threads") as Threads | undefined;
@@ -95,7 +99,10 @@ export class WorkerDefinition<out Commands = unknown> {
   }
 }
 
-/** Names the file of a worker thread. Each command that it handles is an entry of `commands` with this value; all share the thread. */
+/**
+ * Names the file of a worker thread. Each command that it handles is an entry of `commands` with this value; all share
+ * the thread.
+ */
 export function worker<Worker extends WorkerCommands>(
   url: URL,
   options: WorkerOptions = {},

@@ -1,6 +1,7 @@
 /**
- * A defined extension on its kernel: its function is called with the parts of its own space, and the result is split into an app, which the
- * kernel runs, and an `Extension`, which the loader runs. The manifest follows from both. SPEC: X70-X75.
+ * A defined extension on its kernel: its function is called with the parts of its own space, and the result is split
+ * into an app, which the kernel runs, and an `Extension`, which the loader runs. The manifest follows from both. SPEC:
+ * X70-X75.
  */
 import { type App, app } from "../app/app.ts";
 import type { BuiltApp } from "../app/built-app.ts";
@@ -87,7 +88,7 @@ function configOf({ id, config: schema }: ExtensionHead, given: JsonObject): unk
   return readData(schema, given, `the configuration of ${id}`);
 }
 
-// The extension ------------------------------------------------------------------------------------------------------
+// The extension -----------------------------------------------------------------------------------------------------
 
 function extensionOf(
   record: ExtensionRecord,
@@ -139,7 +140,7 @@ function omitUndefined<T extends object>(fields: T): { [Key in keyof T]?: NonNul
   return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined)) as never;
 }
 
-// The manifest -------------------------------------------------------------------------------------------------------
+// The manifest ------------------------------------------------------------------------------------------------------
 
 /** The manifest of a definition whose function has not been called yet. */
 export function manifestOfHead(head: ExtensionHead, config: JsonObject = {}): Manifest {

@@ -459,7 +459,7 @@ describe("places that cannot be written", () => {
     ["notes.txt/below", "notes.txt is not a directory"],
     [long, `the socket's path ${long}/kernel.sock has 162 bytes`],
     // The permissions of this folder allow new files, and yet none can be created.
-    ...(process.platform === "linux" ? [["/proc/millrace", "nothing can be made in /proc"] as const] : []),
+    ...(process.platform === "linux" ? [["/proc/millrace", "no file can be created in /proc"] as const] : []),
     // Root may write everywhere.
     ...(process.getuid?.() === 0 ? [] : [["locked/below", "locked"] as const]),
   ];
