@@ -142,7 +142,14 @@ export class Kernel implements AsyncDisposable {
     this.#recovered = await this.#bus.recover();
     const persist = version === undefined ? {} : { persist: { version } };
     const kept = { receipts: options.receipts ?? { keepMs: HISTORY_KEPT_MS }, ...persist, ...limits.space };
-    this.#space = await Space.open({ store, host, name: options.space ?? "kernel", observe: "confirmed", ...kept });
+    this.#space = await Space.open({
+      store,
+      host,
+      name: options.space ?? "kernel",
+      observe: "confirmed",
+      unloaded: "refused",
+      ...kept,
+    });
     this.#opened.note("space", (graceMs) => this.#space.close({ graceMs }));
     this.#space.scheduler.board = this.#board;
     this.#bus.standing = () => this.#space.scheduler.standing();

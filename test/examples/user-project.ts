@@ -19,7 +19,7 @@ import { type Ended, ROOT, runProgram } from "../repo/program.ts";
 export const TSC = join(ROOT, "node_modules", ".bin", "tsc");
 
 /** The strictest settings that a user may have. */
-const COMPILER_OPTIONS = {
+export const COMPILER_OPTIONS = {
   target: "es2024",
   lib: ["es2024", "esnext.disposable", "dom"],
   module: "nodenext",

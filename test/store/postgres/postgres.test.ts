@@ -94,7 +94,7 @@ describe.skipIf(NO_POSTGRES !== undefined)("the store on Postgres", () => {
     await expect(open(schema)).rejects.toMatchObject({ code: "STORE_TOO_NEW" });
   });
 
-  test("[S268] the view event_journal has the columns of ADR 004, with the status of each row", async () => {
+  test("[S270] the view event_journal has the columns of ADR 004, with the status of each row", async () => {
     const schema = freshSchema();
     await using store = await open(schema);
     await append(
