@@ -4,7 +4,7 @@ import { show } from "../message/problem.ts";
 const NAME = /^[a-z][a-z0-9]*(?:-[a-z0-9]+)*$/;
 /** Capabilities and spaces of the kernel itself: no app has their names, and `graph` leaves them out. */
 export const KERNEL_NAMES: ReadonlySet<string> = new Set([
-  ...["health", "syscall", "shutdown", "inspector", "operator", "eraser", "sender", "tokens"],
+  ...["access", "health", "syscall", "shutdown", "inspector", "operator", "eraser"],
   ...["journal", "memory", "timer", "timers", "kernel"],
 ]);
 

@@ -55,7 +55,7 @@ import { makeFolder } from "./folder.ts";
 import { given } from "./given.ts";
 import { healthCapability } from "./health-capability.ts";
 import { inspectCapability } from "./inspect-capability.ts";
-import { journalCapability, sendCapability } from "./journal-capability.ts";
+import { journalCapability } from "./journal-capability.ts";
 import { KernelClosedError, KernelLife } from "./kernel-life.ts";
 import { type LimitsByPart, limitsByPart } from "./kernel-limits.ts";
 import { type KernelHealth, type KernelOptions, type KernelParts, requireKernelOptions } from "./kernel-options.ts";
@@ -326,12 +326,11 @@ export class Kernel implements AsyncDisposable {
         loop: () => this.#loop,
       }),
       eraser: eraseCapability({ host: this.#host, store: this.#store }),
-      journal: journalCapability(this.#bus, this.#topicOf),
-      sender: sendCapability(() => ({
-        commands: this.#kept,
+      journal: journalCapability(() => ({
+        ...{ bus: this.#bus, topicOf: this.#topicOf, commands: this.#kept },
         handlerOf: (type) => this.#loop.table.route("command", type)?.capability,
       })),
-      tokens: this.#tokens.capability(),
+      access: this.#tokens.capability(),
       memory: memoryCapability(this.#space, clearance),
     };
   }

@@ -332,13 +332,14 @@ describe("calls", () => {
       ...{ "Timer.Set": true, "Timer.Every": true, "Timer.Cancel": true, "Memory.Set": true, "Memory.Delete": true },
       ...{ "Journal.Publish": true, "Kernel.Requeue": true, "Kernel.Discard": true, "Kernel.Purge": true },
       ...{ "Kernel.RemoveConsumer": true, "Kernel.RestartExtension": true, "Kernel.Heal": true, "Kernel.Erase": true },
-      ...{ "Kernel.CancelTimer": true, "Syscall.Shutdown": true },
+      ...{ "Kernel.CancelTimer": true, "Syscall.Shutdown": true, "Journal.Send": true },
+      ...{ "Kernel.AddToken": true, "Kernel.RevokeToken": true },
     };
     const queries: Record<keyof BuiltInQueries, true> = {
       ...{ "Memory.Get": true, "Memory.List": true, "Syscall.Ping": true, "Syscall.List": true },
       ...{ "Syscall.Describe": true, "Kernel.Health": true, "Kernel.Graph": true, "Kernel.Why": true },
       ...{ "Kernel.Runs": true, "Kernel.Consumers": true, "Kernel.Handlings": true, "Kernel.Requests": true },
-      ...{ "Kernel.Work": true },
+      ...{ "Kernel.Work": true, "Kernel.Request": true, "Kernel.Tokens": true },
     };
     expect(types).toEqual([...Object.keys(commands), ...Object.keys(queries)].sort());
   });

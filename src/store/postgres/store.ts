@@ -119,8 +119,9 @@ export class PostgresStore implements Store {
     this.#watch = new Watch(options, () => this.#writer.incarnation);
   }
 
-  open(): Promise<void> {
-    return this.#writer.open();
+  async open(): Promise<void> {
+    await this.#writer.open();
+    await this.#read((link) => this.#watch.begin(link));
   }
 
   // Documents --------------------------------------------------------------------------------------------------------
