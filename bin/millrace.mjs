@@ -1,6 +1,6 @@
 #!/usr/bin/env node
-// The millrace command. Plain JavaScript that any Node from 16 on can read: on a Node that is too old it runs itself again
-// with the Node that the npm package `node` brings, and where there is none it says in one line which Node is needed.
+// The millrace command. Plain JavaScript that any Node from 16 on can read: on a Node that is too old it runs itself
+// again with the Node of the npm package `node`. Without one it prints in one line which Node is needed.
 import { spawn } from "node:child_process";
 import { existsSync } from "node:fs";
 import module from "node:module";
@@ -16,18 +16,19 @@ if (atLeast(process.versions.node, NODE_NEEDED) && atLeast(process.versions.sqli
   await runHere();
 } else {
   const pinned = pinnedNode();
-  // Should that one be too old as well, it must not start itself for ever.
+  // A pinned Node that is too old as well must not start itself for ever.
   if (pinned && !process.env.MILLRACE_PINNED_NODE) runWith(pinned);
   else {
+    // npm 12 runs the install script of `node`, which fetches the binary, only if `allowScripts` lists it.
     console.error(
-      `millrace: needs Node ${NODE_NEEDED} or later, with SQLite ${SQLITE_NEEDED} or later in it; this is Node ${process.versions.node}. To have one beside this package: npm install --save-dev node@24`,
+      `millrace: needs Node ${NODE_NEEDED} or later, with SQLite ${SQLITE_NEEDED} or later in it; this is Node ${process.versions.node}. To have one beside this package: npm pkg set --json allowScripts.node=true && npm install --save-dev node@24`,
     );
     process.exitCode = 1;
   }
 }
 
 async function runHere() {
-  // What was compiled at one start is there at the next; a folder that cannot be written to only means that it is not.
+  // The next start reuses the compiled code. In a folder that is not writable it compiles again.
   module.enableCompileCache?.();
   if (existsSync(join(root, "dist", "cli", "main.js"))) {
     await import(new URL("../dist/cli/main.js", import.meta.url).href);

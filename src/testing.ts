@@ -1,6 +1,6 @@
 /**
- * `millrace/testing`: a whole kernel on simulated time, a space on it, and the host below them, whose choices follow
- * from a seed.
+ * `millrace/testing`: a whole kernel on simulated time, a space on it, and the simulated host below
+ * them: the same seed gives the same run.
  */
 /// <reference lib="esnext.disposable" preserve="true" />
 export type { RanExpectation } from "./cells/ran-expectation.ts";

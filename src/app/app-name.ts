@@ -2,27 +2,15 @@
 import { show } from "../message/problem.ts";
 
 const NAME = /^[a-z][a-z0-9]*(?:-[a-z0-9]+)*$/;
-/** Capabilities and spaces of the kernel itself. */
-const RESERVED: ReadonlySet<string> = new Set([
-  ...[
-    "access",
-    "health",
-    "syscall",
-    "shutdown",
-    "inspector",
-    "operator",
-    "eraser",
-    "journal",
-    "memory",
-    "timer",
-    "timers",
-    "kernel",
-  ],
+/** Capabilities and spaces of the kernel itself: no app has their names, and `graph` leaves them out. */
+export const KERNEL_NAMES: ReadonlySet<string> = new Set([
+  ...["access", "health", "syscall", "shutdown", "inspector", "operator", "eraser"],
+  ...["journal", "memory", "timer", "timers", "kernel"],
 ]);
 
 /** Throws for a name that no app can have. */
 export function requireAppName(what: string, name: unknown): void {
-  if (typeof name === "string" && NAME.test(name) && !RESERVED.has(name)) return;
+  if (typeof name === "string" && NAME.test(name) && !KERNEL_NAMES.has(name)) return;
   throw new TypeError(
     `${what}: a name is a word like shop or order-desk, and none of the kernel's own; got ${show(name)}`,
   );

@@ -59,7 +59,7 @@ export class QueryDefinition<in Input = never, out Returned = unknown> {
 export type AnyCommand = CommandFunction | CommandDefinition;
 export type AnyQuery = QueryFunction | QueryDefinition;
 
-/** A command whose data a schema checks. */
+/** A command with a schema that checks its data. */
 export function command<S extends Schema, Returned>(
   schema: S,
   handler: (data: OutputOf<S>, tx: AppTx) => Returned,
@@ -69,7 +69,7 @@ export function command<S extends Schema, Returned>(
   return new CommandDefinition(schema, handler, options);
 }
 
-/** A query whose data a schema checks. */
+/** A query with a schema that checks its data. */
 export function query<S extends Schema, Returned extends Synchronous>(
   schema: S,
   handler: (data: OutputOf<S>) => Returned,

@@ -11,7 +11,7 @@ import type { Store } from "../store/store.ts";
 import type { RemovedConsumer } from "./consumer-removal.ts";
 import { type JournalReader, journalPages } from "./journal-pages.ts";
 
-/** An event and what it caused. */
+/** An event and its consequences. */
 export type TraceNode = CausalTree<JournalRow>;
 
 export interface Trace {

@@ -4,7 +4,7 @@ import { RETENTION_STEP_ROWS } from "../limits.ts";
 import type { Consumer, RemovalResult } from "../store/consumer.ts";
 import type { Store } from "../store/store.ts";
 
-/** What became of a consumer that was to be removed. */
+/** The result of a request to remove a consumer. */
 export interface RemovedConsumer extends Consumer {
   /** Events that waited for it. */
   readonly waiting: number;

@@ -1,6 +1,6 @@
 /**
- * What the bus tells whoever watches over it. Observing is optional and changes nothing: an observer that throws is not
- * called again for that observation, and the bus goes on.
+ * Observations of the bus, for monitoring. An observer has no effect on delivery: if it throws, it is not called again for
+ * that observation, and the bus goes on.
  */
 
 export type BusObservation =

@@ -99,7 +99,7 @@ export interface PullOptions {
   readonly clearance?: readonly string[];
 }
 
-/** A cell that holds an array, or nothing yet. */
+/** A cell that holds an array, or has no value yet. */
 export type ListCell<Element> = Cell<readonly Element[] | undefined>;
 
 export class Cell<out T = unknown> extends Place {

@@ -73,7 +73,7 @@ export interface Page<T> {
   readonly next?: string;
 }
 
-/** The elements of an index whose key begins with these values. */
+/** The elements of an index with a key that begins with these values. */
 export interface Group<Names extends string = string> {
   readonly index: Names;
   readonly key: readonly IndexValue[];
@@ -332,7 +332,7 @@ export class Collection<T, Names extends string = string> {
   }
 }
 
-/** What `space.collection` gives: elements are JSON, and frozen. */
+/** The result of `space.collection`: elements are JSON, and frozen. */
 export type CollectionOf<T, Names extends string = string> = Collection<Stored<T>, Names>;
 export type ElementOptions<T, Names extends string = string> = CollectionOptions<AsJson<T>, Names>;
 

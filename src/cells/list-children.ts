@@ -13,13 +13,13 @@ import type { Computed } from "./computed.ts";
 import type { NodeOptions, Space } from "./space.ts";
 
 export interface ListOptions<E> {
-  /** What stays the same about an element when it moves or changes; by default its position, for a link the link. */
+  /** The identity of an element that moves or changes; by default its position, and for a link the link. */
   readonly key?: (element: E) => string | number;
 }
 
 /**
- * What is computed of an element. Where it has a second parameter that is where the element stands, and an element that moves runs again if
- * its function has looked there.
+ * Computes the result of an element. The second parameter is the position of the element: a function that reads it runs again
+ * when the element moves.
  */
 export type Each<E, R> = (element: Cell<E>, index: Cell<number>) => R;
 

@@ -11,7 +11,7 @@ import type { Launched, LaunchOptions, Piece } from "./piece.ts";
 import { requireValid, type StandardSchema } from "./schema.ts";
 import type { Stream } from "./stream.ts";
 
-/** What a pattern gives by name: cells and nested pieces, shown by links, and plain values. */
+/** The result of a pattern, by name: cells and nested pieces, shown by links, and plain values. */
 export type PieceParts = Readonly<Record<string, unknown>>;
 
 export interface Pattern<Inputs extends object = object, Parts extends PieceParts = PieceParts> {
@@ -33,10 +33,10 @@ interface Launcher {
   ): Launched<Parts>;
 }
 
-/** What a piece is started with: for each input a value, or the cell where it lies. */
+/** The inputs of a new piece: for each a value, or the cell that holds it. */
 export type PieceInputs<Inputs> = { readonly [Name in keyof Inputs]: Inputs[Name] | Cell<Inputs[Name] | undefined> };
 
-/** What a reader of the result sees of the parts: the values that lie in cells, those of nested pieces too; of a stream its link. */
+/** A piece's result as its reader sees it: values of cells, also of nested pieces, and the links of streams. */
 export type Shown<Parts> = {
   readonly [Name in keyof Parts]?: Parts[Name] extends Cell<infer Value>
     ? Value

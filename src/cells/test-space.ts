@@ -31,7 +31,7 @@ export interface TestSpaceOptions<App> {
 /** Makes the cells, computed values, effects and handlers that are tested. */
 export type Build<App> = (space: Space) => App;
 
-/** A node by its id, or by what it computes. */
+/** A node: its id, or the result of `space.computed`. */
 export type TestedNode = string | { readonly node: { readonly id: string } };
 
 export async function testSpace<App = undefined>(options: TestSpaceOptions<App> = {}): Promise<TestSpace<App>> {

@@ -9,8 +9,8 @@ export type Frozen<T> = Json extends T
     : { readonly [K in keyof T]: Frozen<T[K]> };
 
 /**
- * `T` if it is JSON; else the same type, with a sentence that says what to keep in place of each part that is not. It maps
- * and does not constrain, so interfaces and optional fields are fine.
+ * `T` if it is JSON; else the same type, with a sentence in place of each part that is not JSON. The sentence names the
+ * remedy. It maps and does not constrain, so interfaces and optional fields are fine.
  */
 export type AsJson<T> = [T] extends [JsonForm<T>] ? T : JsonForm<T>;
 

@@ -2,7 +2,7 @@
  * `millrace graph`: the running kernel as a picture: events with their emitters and subscribers, requests, and derived
  * values with their reads. As text, Mermaid or Graphviz. SPEC: K43.
  */
-import type { GraphView } from "../kernel/inspect-capability.ts";
+import { type GraphView, KERNEL_NAMES } from "../kernel/inspect-capability.ts";
 import { askGraph } from "./connection.ts";
 import { EXIT, type ExitCode, JSON_OPTION, UsageError, type Verb, type VerbCall } from "./verb.ts";
 
@@ -22,21 +22,6 @@ export const graph: Verb = {
   wordsMax: 0,
   run,
 };
-
-/** In every kernel; shown with `--all`. */
-const BUILT_IN = new Set([
-  "syscall",
-  "shutdown",
-  "journal",
-  "timer",
-  "memory",
-  "inspector",
-  "access",
-  "eraser",
-  "operator",
-  "health",
-  "kernel",
-]);
 
 interface Edge {
   readonly from: string;
@@ -61,7 +46,7 @@ async function run(call: VerbCall): Promise<ExitCode> {
 }
 
 function withoutBuiltIn({ capabilities, subscribers, ...view }: GraphView): GraphView {
-  const isOwn = ({ name }: { readonly name: string }) => !BUILT_IN.has(name);
+  const isOwn = ({ name }: { readonly name: string }) => !KERNEL_NAMES.has(name);
   return { ...view, capabilities: capabilities.filter(isOwn), subscribers: subscribers.filter(isOwn) };
 }
 

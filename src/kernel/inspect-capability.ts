@@ -28,6 +28,9 @@ import type { NodeSnapshot, WhyNot, WhyStep } from "../scheduler/introspection.t
 import type { CommitIdentity } from "../store/commit.ts";
 import type { Store } from "../store/store.ts";
 import type { WorkBoard, WorkView } from "../work/work-board.ts";
+
+export { KERNEL_NAMES } from "../app/app-name.ts";
+
 import type { RequestStatus } from "./request-status.ts";
 import type { RunLog, TracedCommit } from "./run-log.ts";
 

@@ -1,6 +1,6 @@
 /**
  * `millrace/message`: envelopes, error data, canonical JSON, topics and CloudEvents, on Node, Deno, Bun and in
- * browsers. It runs nothing by itself.
+ * browsers. It starts no work by itself.
  */
 /// <reference lib="esnext.disposable" preserve="true" />
 export { canonicalJson } from "./canonical-json.ts";

@@ -404,6 +404,20 @@ describe("boot errors", () => {
     await expect(open([shop, app("shop", () => ({})) as App<never>])).rejects.toThrow(/two apps are called shop/);
   });
 
+  test("[A5] no app can have the name of a capability of the kernel", async () => {
+    const names = Object.keys(
+      (
+        await openOn(
+          "memory",
+          app("shop", () => ({})),
+        )
+      ).health().actors,
+    );
+    expect(names.length).toBeGreaterThan(8);
+    for (const name of names.filter((one) => one !== "shop"))
+      expect(() => app(name, () => ({})), name).toThrow(/none of the kernel's own/);
+  });
+
   test.for([
     ["tasks/totals", "cell"],
     ["tasks/index/by_due", "computed"],

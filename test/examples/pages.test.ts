@@ -67,4 +67,19 @@ describe("pages", () => {
     expect(await run("$ printf 'a\\nb\\n'\na\n")).toBe(false);
     expect(await run("$ echo a.c\nabc\n")).toBe(false);
   });
+
+  test("[K7] an output that cannot change any more fails at once, without further looks", async () => {
+    const folder = join(project.folder, "quiet");
+    mkdirSync(folder);
+    // Counts the looks: without a store no list of waiting work has a line.
+    const command = join(folder, "looks.mjs");
+    writeFileSync(
+      command,
+      'import { appendFileSync } from "node:fs";\nif (process.argv[2] === "query") appendFileSync("looks", "x");\nconsole.log("no");\n',
+    );
+    await using session = new ShellSession(folder, command);
+    const { printed, matches } = await session.run({ command: "npx millrace query Shop.Sum", expected: "42" });
+    expect([printed, matches]).toEqual(["no\n", false]);
+    expect(readFileSync(join(folder, "looks"), "utf8").length).toBeLessThan(10);
+  });
 });

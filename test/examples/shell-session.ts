@@ -1,13 +1,14 @@
 /**
- * The commands of one page, one after the other, as a reader types them, and what they print beside what the page says. Ids, times,
- * numbers of processes and rates differ from run to run: they count as equal, and an id or a process that the page names later stands
- * for the one that was printed in its place.
+ * The commands of one page, one after the other, as a reader types them; their output is compared with the page.
+ * Ids, times, process numbers and rates differ between runs and count as equal. An id that the page names later stands
+ * for the printed one.
  *
- * A command that ends with `&` goes on: a kernel until it is killed or the page ends, other commands until `wait`, which prints their
- * output. `kill -9 PID %JOB` kills the kernel and every command in the background. A line `…` on the page stands for any lines, and `…`
- * in a line for any text. A reader repeats a command whose result is not there yet: so does this, with commands that only look. `sleep`
- * ends when the kernel has printed the longest text in the data of the command before it. `npm start` runs the app of a clone, as the
- * clone's own script does.
+ * A command that ends with `&` goes on: a kernel until it is killed or the page ends, other commands until `wait`,
+ * which prints their output. `kill -9 PID %JOB` kills the kernel and every command in the background. A line `…` on
+ * the page stands for any lines, and `…` in a line for any text. A reader repeats a command that only looks until its
+ * result is there: so does this, until no work is left that could change the output. `sleep` ends when the kernel has
+ * printed the longest text in the data of the command before it. `npm start` runs the app of a clone, as the clone's
+ * own script does.
  */
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
@@ -46,6 +47,10 @@ const CHANGING: readonly (readonly [RegExp, string])[] = [
 const ONLY_LOOKS = /^npx millrace (?:query|ls|trace|why|show|graph|verify) /;
 /** Each look takes a tenth of a second or more; the work that a page waits for takes some seconds. */
 const LOOKS_MAX = 500;
+/** So many looks in a row without waiting work show the final output: more looks would show the same. */
+const QUIET_LOOKS_MAX = 5;
+/** They print a line for each event, timer or handler that can still change an output. */
+const WAITING_WORK = ["events --status pending", "events --status processing", "timers", "work"];
 const IDS = /[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}/g;
 
 export class ShellSession implements AsyncDisposable {
@@ -76,11 +81,29 @@ export class ShellSession implements AsyncDisposable {
   /** Runs one command; returns its output, and whether that equals the page. */
   async run({ command, expected }: Exchange): Promise<{ printed: string; matches: boolean }> {
     const wanted = pattern(expected);
+    const matches = (printed: string) => wanted.test(`${normal(printed)}\n`);
     let printed = await this.#do(this.#rename(command), expected);
-    for (let looks = 1; looks < LOOKS_MAX && ONLY_LOOKS.test(command) && !wanted.test(`${normal(printed)}\n`); looks++)
+    let quietLooks = 0;
+    for (let looks = 1; looks < LOOKS_MAX && ONLY_LOOKS.test(command) && !matches(printed); looks++) {
+      const isQuiet = await this.#isQuiet();
+      const before = normal(printed);
       printed = await this.#do(this.#rename(command), expected);
+      quietLooks = isQuiet && normal(printed) === before ? quietLooks + 1 : 0;
+      if (quietLooks === QUIET_LOOKS_MAX) break;
+    }
     this.#learn(expected, printed);
-    return { printed, matches: wanted.test(`${normal(printed)}\n`) };
+    return { printed, matches: matches(printed) };
+  }
+
+  /** Whether no event, timer of the next hour or handler is left, so that a later look cannot differ. */
+  async #isQuiet(): Promise<boolean> {
+    const options = { cwd: this.#folder, env: this.#env };
+    const lists = await Promise.all(
+      WAITING_WORK.map((list) => new Running(`npx millrace ls ${list} --json`, options).all()),
+    );
+    const soon = Date.now() + 3_600_000;
+    const isWork = (line: string) => line.startsWith("{") && !(JSON.parse(line).dueAtMs > soon);
+    return !lists.some((lines) => lines.split("\n").some(isWork));
   }
 
   async #do(command: string, expected: string): Promise<string> {

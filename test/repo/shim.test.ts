@@ -12,7 +12,7 @@ const PRETEND = (versions: object) =>
   )}`;
 const OLD = PRETEND({ node: "20.11.0", sqlite: "0" });
 const needed = (version: string) =>
-  `millrace: needs Node 24 or later, with SQLite 3.51.3 or later in it; this is Node ${version}. To have one beside this package: npm install --save-dev node@24\n`;
+  `millrace: needs Node 24 or later, with SQLite 3.51.3 or later in it; this is Node ${version}. To have one beside this package: npm pkg set --json allowScripts.node=true && npm install --save-dev node@24\n`;
 
 /** A copy of the package with a command that reports its call and ends with 7. */
 function setup(pinned: "pinned in the clone" | "pinned beside the package" | "no pinned Node" = "no pinned Node") {
