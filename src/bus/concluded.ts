@@ -5,6 +5,7 @@
  * retried, and leaves no dead letter. SPEC: J124.
  */
 import type { Ending } from "../store/journal.ts";
+import { BusError } from "./bus-error.ts";
 
 /** A thrown value may be a hostile object: it is looked up, never asked. */
 const endings = new WeakMap<object, Ending>();
@@ -12,6 +13,7 @@ const endings = new WeakMap<object, Ending>();
 /** Delays of `RetryLater`, in milliseconds. */
 const delays = new WeakMap<object, number>();
 const settled = new WeakSet<object>();
+const notTaken = new WeakSet<object>();
 
 /** Thrown by a plain handler that wants its next attempt after a delay of its own, whatever the policy of the subscription. SPEC: U103. */
 export class RetryLater extends Error {
@@ -20,6 +22,19 @@ export class RetryLater extends Error {
   constructor(reason: string, delayMs: number) {
     super(reason);
     delays.set(this, delayMs);
+  }
+}
+
+/**
+ * Thrown by a handler that sent a message which the store or a queue did not take for want of room. The event is
+ * delivered again after growing waits, whatever the policy of the subscription. SPEC: J214.
+ */
+export class NotTaken extends Error {
+  override readonly name = "NotTaken";
+
+  constructor(reason: string, options?: ErrorOptions) {
+    super(reason, options);
+    notTaken.add(this);
   }
 }
 
@@ -52,6 +67,13 @@ export function delayIn(thrown: unknown): number | undefined {
 
 export function isSettled(thrown: unknown): boolean {
   return isObject(thrown) && settled.has(thrown);
+}
+
+/** Whether the store or a queue may take the same message later. */
+export function isPassing(thrown: unknown): boolean {
+  if (!isObject(thrown)) return false;
+  if (notTaken.has(thrown)) return true;
+  return thrown instanceof BusError && (thrown.code === "BUS_NOT_STORED" || thrown.code === "BUS_UNKNOWN");
 }
 
 function isObject(value: unknown): value is object {
