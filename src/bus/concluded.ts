@@ -5,7 +5,7 @@
  * retried, and leaves no dead letter. SPEC: J124.
  */
 import type { Ending } from "../store/journal.ts";
-import { BusError } from "./bus-error.ts";
+import { isNotStored } from "./bus-error.ts";
 
 /** A thrown value may be a hostile object: it is looked up, never asked. */
 const endings = new WeakMap<object, Ending>();
@@ -71,9 +71,7 @@ export function isSettled(thrown: unknown): boolean {
 
 /** Whether the store or a queue may take the same message later. */
 export function isPassing(thrown: unknown): boolean {
-  if (!isObject(thrown)) return false;
-  if (notTaken.has(thrown)) return true;
-  return thrown instanceof BusError && (thrown.code === "BUS_NOT_STORED" || thrown.code === "BUS_UNKNOWN");
+  return isObject(thrown) && (notTaken.has(thrown) || isNotStored(thrown));
 }
 
 function isObject(value: unknown): value is object {

@@ -1,6 +1,6 @@
 /** The routing laws: who gets a message, who may answer, and what becomes of what cannot be routed. */
 import { describe, expect, test } from "#test";
-import { BusError } from "../../src/bus/bus-error.ts";
+import { notPublished } from "../../src/bus/bus-error.ts";
 import { isPassing } from "../../src/bus/concluded.ts";
 import { capability } from "../../src/loop/define-capability.ts";
 import type { EventJournal } from "../../src/loop/event-journal.ts";
@@ -8,6 +8,7 @@ import { dataSchema } from "../../src/loop/message-schema.ts";
 import type { Message } from "../../src/message/envelope.ts";
 import { type ErrorData, Failure } from "../../src/message/error-data.ts";
 import type { Json } from "../../src/message/json.ts";
+import { rejected } from "../../src/store/rejection.ts";
 import { BareActor, bare, command, deferred, message, query, setup } from "./loop-setup.ts";
 
 const text = dataSchema<string>((data) => (typeof data === "string" ? undefined : "must be text"), { type: "string" });
@@ -259,9 +260,12 @@ describe("events", () => {
     void deliver("e3");
     await settle();
     keeping[4]?.resolve();
-    keeping[5]?.reject(new BusError("BUS_NOT_STORED", "no space left"));
+    keeping[5]?.reject(notPublished(rejected("failed", "store-full", "no space left")));
     await settle();
-    expect([ends, isPassing(thrown)]).toEqual([["Two.Told was not journaled: no space left"], true]);
+    expect([ends, isPassing(thrown)]).toEqual([
+      ["Two.Told was not journaled: the event was not published: no space left; publish it again"],
+      true,
+    ]);
   });
 
   test("[L9] an event that the journal does not take is observed", async () => {
