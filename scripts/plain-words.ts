@@ -36,7 +36,7 @@ export interface Plainness {
 }
 
 export function proseOf(file: string, text: string): Prose[] {
-  return file.endsWith(".md") ? markdownOf(text) : proseOfCode(text);
+  return file.endsWith(".md") ? markdownOf(text) : proseOfCode(file, text);
 }
 
 /** A paragraph, list item or table cell of a page is one text. Blocks of code are left out. */
@@ -60,8 +60,8 @@ function markdownOf(text: string): Prose[] {
   return found.filter(({ text: one }) => /[a-z]/i.test(one));
 }
 
-function proseOfCode(code: string): Prose[] {
-  const { program, comments, errors } = parseSync("source.ts", code);
+function proseOfCode(file: string, code: string): Prose[] {
+  const { program, comments, errors } = parseSync(file, code);
   if (errors.length > 0) throw new SyntaxError(errors[0]?.message);
   const found: Prose[] = comments.map(({ value, start }) => ({
     kind: "comment",

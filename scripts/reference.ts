@@ -1,19 +1,24 @@
 /**
- * Prints pages of the reference from the source: `node scripts/reference.ts api` lists what each entry point exports with the first
- * sentence of its comment, `node scripts/reference.ts command` the help of every verb. Redirect it into `docs/reference/`.
+ * Makes pages of the reference from the source. `node scripts/reference.ts api` writes `docs/reference/api/`, a page for each entry point with
+ * the declaration of each export; text below a declaration (errors, examples) is written by hand and stays. `node scripts/reference.ts
+ * command` prints the help of every verb: redirect it into `docs/reference/command.md`.
  */
 import { execFileSync } from "node:child_process";
-import { readFileSync } from "node:fs";
-import { dirname, join } from "node:path";
+import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { dirname, join, relative } from "node:path";
 import { fileURLToPath } from "node:url";
 
 const root = dirname(dirname(fileURLToPath(import.meta.url)));
 const read = (file: string) => readFileSync(join(root, file), "utf8");
 
 const COMMENT = /\/\*\*[\s\S]*?\*\//;
-const PAGES: Readonly<Record<string, () => string>> = { api: apiPage, command: commandPage };
-const page = PAGES[process.argv[2] ?? ""];
-if (page) console.log(page().trimEnd());
+const PAGES: Readonly<Record<string, () => void>> = {
+  api: writeApiPages,
+  command: () => console.log(commandPage().trimEnd()),
+};
+const make = PAGES[process.argv[2] ?? ""];
+if (make) make();
 else {
   console.error("name a page: api or command");
   process.exitCode = 2;
@@ -21,26 +26,89 @@ else {
 
 // What is exported -----------------------------------------------------------------------------------------------------------
 
-function apiPage(): string {
+function writeApiPages(): void {
+  const folder = join(root, "docs", "reference", "api");
+  const types = mkdtempSync(join(tmpdir(), "millrace-types-"));
+  execFileSync(join(root, "node_modules", ".bin", "tsc"), ["-p", "tsconfig.build.json", "--outDir", types], {
+    cwd: root,
+  });
   const { exports } = JSON.parse(read("package.json"));
-  const lines = [
-    "# Exports",
-    "",
-    "Every entry point and what it exports. Types of arguments and results are in the package, and an editor shows them. Made by",
-    "`node scripts/reference.ts api`.",
-  ];
+  /** Where each export has its section: on the page of the first entry point that has it. */
+  const homes = new Map<string, string>();
+  const index = ["# Entry points", "", "| entry point | contains |", "| --- | --- |"];
   for (const [entry, target] of Object.entries<{ default?: string }>(exports)) {
     if (target.default === undefined) continue;
-    const file = target.default.replace(/^\.\/dist/, "src").replace(/js$/, "ts");
-    const text = read(file);
-    lines.push("", `## \`${join("millrace", entry)}\``, "", introduction(text), "");
-    lines.push("| name | is | what it is for |", "| --- | --- | --- |");
+    const name = join("millrace", entry);
+    const page = `${name.split("/").at(-1)}.md`;
+    const source = target.default.replace(/^\.\/dist/, "src").replace(/js$/, "ts");
+    const text = read(source);
+    const path = join(folder, page);
+    const byHand = handwritten(existsSync(path) ? readFileSync(path, "utf8") : "");
+    const table: string[] = [];
+    const sections: string[] = [];
+    const anchors = new Map<string, number>();
     for (const { name, original, from } of exported(text)) {
-      const { kind, about } = declaration(read(join(dirname(file), from)), original);
-      lines.push(`| \`${name}\` | ${kind} | ${about.replaceAll("|", "\\|")} |`);
+      const file = join(dirname(source), from);
+      const declared = declarations(
+        readFileSync(join(types, relative("src", file).replace(/ts$/, "d.ts")), "utf8"),
+        original,
+      );
+      const id = `${file} ${original}`;
+      const count = anchors.get(name.toLowerCase()) ?? 0;
+      const own = `#${name.toLowerCase()}${count === 0 ? "" : `-${count}`}`;
+      const home = homes.get(id);
+      table.push(`| [\`${name}\`](${home ?? own}) | ${declared.kind} | ${declared.about.replaceAll("|", "\\|")} |`);
+      if (home !== undefined) continue;
+      anchors.set(name.toLowerCase(), count + 1);
+      homes.set(id, `${page}${own}`);
+      sections.push("", `## \`${name}\``, "", "```typescript", declared.code, "```", byHand.get(name) ?? "");
     }
+    const lines = [`# \`${name}\``, "", introduction(text), "", "| export | kind | purpose |", "| --- | --- | --- |"];
+    writeFileSync(path, `${[...lines, ...table, ...sections].join("\n").trimEnd()}\n`);
+    index.push(`| [\`${name}\`](${page}) | ${introduction(text)} |`);
   }
-  return lines.join("\n");
+  writeFileSync(join(folder, "README.md"), `${index.join("\n")}\n`);
+  rmSync(types, { recursive: true });
+}
+
+/** The text below each declaration of a page, by the name of the export. */
+function handwritten(page: string): Map<string, string> {
+  const sections = page.matchAll(/^## `([^`]+)`\n\n```typescript\n[\s\S]*?^```\n([\s\S]*?)(?=^## `|$(?![\s\S]))/gm);
+  return new Map([...sections].map(([, name, text]) => [name as string, (text as string).trimEnd()]));
+}
+
+/** The declarations of a name, overloads together, as the compiler writes them, without private members. */
+function declarations(text: string, name: string): { kind: string; about: string; code: string } {
+  const starts = new RegExp(
+    `(/\\*\\*(?:(?!\\*/)[\\s\\S])*\\*/\\n)?export (?:declare )?(?:abstract )?(class|interface|type|function|const) ${name}\\b`,
+    "g",
+  );
+  const found = [...text.matchAll(starts)];
+  const word = found[0]?.[2] ?? "const";
+  const parts = found.map((match) => {
+    const from = match.index + (match[1]?.length ?? 0);
+    const isBlock = match[2] === "class" || match[2] === "interface";
+    return `${match[1] ?? ""}${text.slice(from, endOf(text, from, isBlock))}`;
+  });
+  const code = parts
+    .join("\n")
+    .replaceAll(/^ *(?:#private;|(?:protected|private) [^\n]*;|\[INSPECT\][^\n]*;)\n/gm, "")
+    .replaceAll(/^export (?:declare )?/gm, "")
+    .replaceAll("    ", "  ");
+  return { kind: word === "const" ? "value" : word, about: firstSentence(found[0]?.[1] ?? ""), code };
+}
+
+/** Where a declaration ends: at its closing brace, or at the semicolon outside of all brackets. */
+function endOf(text: string, from: number, isBlock: boolean): number {
+  const tokens = /\/\*[\s\S]*?\*\/|\/\/.*|"(?:[^"\\]|\\.)*"|`[^`]*`|[{}();[\]]/g;
+  tokens.lastIndex = from;
+  let depth = 0;
+  for (let token = tokens.exec(text); token; token = tokens.exec(text)) {
+    if ("{([".includes(token[0])) depth += 1;
+    if ("})]".includes(token[0])) depth -= 1;
+    if (depth === 0 && token[0] === (isBlock ? "}" : ";")) return tokens.lastIndex;
+  }
+  return text.length;
 }
 
 interface Exported {
@@ -62,16 +130,6 @@ function exported(text: string): Exported[] {
         }),
     )
     .sort((a, b) => (a.name < b.name ? -1 : 1));
-}
-
-/** What a declaration is and says; where it has no comment of its own, what its file is about. */
-function declaration(text: string, name: string): { kind: string; about: string } {
-  const found = text.match(
-    new RegExp(`(/\\*\\*(?:(?!\\*/)[\\s\\S])*\\*/\\n)?export (?:async )?(?:abstract )?(\\w+)\\*? ${name}\\b`),
-  );
-  const word = found?.[2] ?? "const";
-  const about = found?.[1] ?? text.match(COMMENT)?.[0] ?? "";
-  return { kind: word === "const" ? "value" : word, about: firstSentence(about) };
 }
 
 /** A comment's text on one line. */

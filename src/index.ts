@@ -36,6 +36,7 @@ export {
   query,
 } from "./app/request.ts";
 export { type CronOptions, cron, type ScheduleDefinition, type Slot } from "./app/schedule.ts";
+export { type WorkerDefinition, type WorkerOptions, worker } from "./app/worker-commands.ts";
 export type { Cell, CellOptions, ListCell } from "./cells/cell.ts";
 export {
   type Collection,

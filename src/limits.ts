@@ -86,8 +86,8 @@ export const HANDLER_TIMEOUT_MS = 300_000;
 /** A younger handler is never stuck, even with a shorter timeout: slow calls of other services take this long. */
 export const STUCK_MS_MIN = 30_000;
 /**
- * Handlers of one actor that timed out and still run, from which on the actor is at fault: each holds its memory until
- * it ends.
+ * Handlers of one actor that timed out and still run, from which on the actor is at fault: each holds its memory
+ * until it ends.
  */
 export const LEFT_BEHIND_FAULT = 10;
 /** Handlers that timed out and still run, which the work board lists: the last ones, about 100 bytes each. */
@@ -106,8 +106,8 @@ export const EVENTS_HELD_MAX = 16_384;
 /** From this many deaths on an event is a suspect and handled alone among suspects (poison message). */
 export const EVENT_SUSPECT_DEATHS = 2;
 /**
- * An event with this many deaths fails without another attempt. For a suspect, only deaths after its handling had begun
- * count.
+ * An event with this many deaths fails without another attempt. For a suspect, only deaths after its handling had
+ * begun count.
  */
 export const EVENT_DEATHS_MAX = 5;
 /**
@@ -148,7 +148,8 @@ export const STALE_BACKOFF_MAX_MS = 250;
 export const RETRY_BACKOFF_START_MS = 1_000;
 export const RETRY_BACKOFF_MAX_MS = 300_000;
 /**
- * Interval of settlements without a waiter, which are written together. After a crash their events are delivered again.
+ * Interval of settlements without a waiter, which are written together. After a crash their events are delivered
+ * again.
  */
 export const SETTLE_PAUSE_MS = 5;
 /** Settlements that may wait for another write; more are worth their own commit. */
@@ -170,7 +171,9 @@ export const TOPICS_REMEMBERED_MAX = 10_000;
 export const SUBSCRIBER_ID_LENGTH_MAX = 255;
 /** Attempts of a delivery that a manifest may set. More is a mistake: fewer already take a day. */
 export const RETRY_ATTEMPTS_MAX = 1_000;
-/** Declared consumers of a store. Every bus holds a copy of the table and matches each new topic against all of it. */
+/**
+ * Declared consumers of a store. Every bus holds a copy of the table and matches each new topic against all of it.
+ */
 export const CONSUMERS_MAX = 10_000;
 
 // Receipts with an end.
@@ -289,14 +292,20 @@ export const ACTOR_BACKOFF_START_MS = 100;
 export const TURNS_SLICE_MS = 5;
 /** Messages in one lane; more are refused. */
 export const LANE_MAX = 100_000;
-/** Journaled commands in progress in one loop; the next one is refused. Fewer than a bus holds, so each finds room. */
+/**
+ * Journaled commands in progress in one loop; the next one is refused. Fewer than a bus holds, so each finds room.
+ */
 export const COMMANDS_KEPT_MAX = 10_000;
 /** Messages and timers of one transaction; a handler that needs more sends a command to itself. */
 export const TX_MESSAGES_MAX = 10_000;
-/** Interval in which a loop that keeps its process alive checks its liveness: a batch ends at most this much later. */
+/**
+ * Interval in which a loop that keeps its process alive checks its liveness: a batch ends at most this much later.
+ */
 export const HOLD_LOOK_MS = 1_000;
-/** Interval of checks for commands that were journaled here and not delivered here. */
-export const KEPT_LOOK_MS = 1_000;
+/** Interval of checks for commands that were journaled here and not delivered here, in case a wake-up was missed. */
+export const KEPT_LOOK_MS = 5_000;
+/** Pause between two such checks after wake-ups; a slow check is followed by a pause of twice its time. */
+export const KEPT_LOOK_PAUSE_MS = 5;
 /** Commands per such check. */
 export const KEPT_ASKED_MAX = 100;
 /** How long shutdown waits for running work. */
@@ -314,7 +323,8 @@ export const MEMORY_KEYS_MAX = 100_000;
 /** Values of `Memory.*` together, each rounded up to the unit below. */
 export const MEMORY_BYTES_MAX = 1_073_741_824;
 /**
- * Unit in which the values of `Memory.*` are counted: a key that is set again to about the same size changes no count.
+ * Unit in which the values of `Memory.*` are counted: a key that is set again to about the same size changes no
+ * count.
  */
 export const MEMORY_UNIT_BYTES = 4_096;
 /** Unhandled firings of one repeating timer; further slots are skipped. */
@@ -477,6 +487,40 @@ export const RELOAD_BATCH_DOCUMENTS = 500;
 /** Delay before a held document is loaded again after a failure; doubled each time in a row, up to the maximum. */
 export const LOAD_RETRY_MS = 1_000;
 export const LOAD_RETRY_MAX_MS = 30_000;
+
+/** Requests of one principal that wait for their answer over HTTP. */
+export const HTTP_REQUESTS_MAX = 256;
+
+/**
+ * A request over HTTP is answered after this time at the latest: with its answer, or with the address where it will
+ * be.
+ */
+export const HTTP_WAIT_MS = 30_000;
+
+/** HTTP connections of a server; one more waits until another ends. */
+export const HTTP_CONNECTIONS_MAX = 1_024;
+
+/** Bytes of the headers of an HTTP request. */
+export const HTTP_HEADER_BYTES_MAX = 16_384;
+
+/** The headers of an HTTP request must arrive within this time, the whole request within the next. */
+export const HTTP_HEADERS_MS = 10_000;
+export const HTTP_BODY_MS = 30_000;
+
+/** An idle HTTP connection is kept for this time: longer than load balancers keep theirs. */
+export const HTTP_IDLE_MS = 65_000;
+
+/** Events of one CloudEvents batch. */
+export const CLOUD_EVENT_BATCH_MAX = 500;
+
+/** Bad tokens of one address in a minute, before its requests are refused. */
+export const AUTH_FAILURES_A_MINUTE_MAX = 10;
+
+/** A WebSocket client without a token in its headers sends it within this time. */
+export const WEB_SOCKET_TOKEN_MS = 5_000;
+
+/** Tokens of a kernel. */
+export const TOKENS_MAX = 1_000;
 /** Random bits at the end of a lease's number: two histories give the same number once in a million leases. */
 export const LEASE_RANDOM_BITS = 20;
 /** Lanes of a journal, so that an id is `n * 4096 + lane`, and below 2^53 for 2 * 10^12 appends. */
@@ -485,5 +529,7 @@ export const JOURNAL_LANES_MAX = 4_096;
 export const STORE_PARKED_JOBS_MAX = 100_000;
 /** Bytes of these writes. */
 export const STORE_PARKED_BYTES_MAX = 67_108_864;
-/** Own acknowledged commits of a replica that are looked for after a failover or a restore, to report the lost ones. */
+/**
+ * Own acknowledged commits of a replica that are looked for after a failover or a restore, to report the lost ones.
+ */
 export const ACKNOWLEDGED_KEPT_MAX = 1_000;

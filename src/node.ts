@@ -12,6 +12,7 @@ export { KernelClosedError } from "./kernel/kernel-life.ts";
 export type { KernelLimits } from "./kernel/kernel-limits.ts";
 export type { KernelHealth, KernelOptions, KernelParts } from "./kernel/kernel-options.ts";
 export {
+  type Config,
   listSettings,
   readSettings,
   type Setting,

@@ -1,8 +1,9 @@
 /**
- * `millrace/worker`: the side of a Web Worker that handles messages for a kernel. A thread of Node uses `serveThread`
- * of `millrace/node`.
+ * `millrace/worker`: for the files of worker threads: `commands` for those of an app, `serve` for a Web Worker that is
+ * an actor.
  */
 /// <reference lib="esnext.disposable" preserve="true" />
+export { commands, type WorkerCommands, type WorkerContext, type WorkerFunction } from "./app/worker-commands.ts";
 export type { HandlerContext as CapabilityContext } from "./loop/mailbox-actor.ts";
 export { type DataSchema, dataSchema } from "./loop/message-schema.ts";
 export { serve, type WorkerHandlers } from "./loop/worker-actor.ts";

@@ -59,7 +59,12 @@ export interface NdjsonConnectionOptions {
   readonly limits?: ConnectionLimits;
   /** Shared by all connections whose unread output is limited in sum. */
   readonly output?: UnreadOutput;
+  /** Checks each message against the authority of the client. */
+  readonly admit?: (message: Message) => Message | Rejected;
 }
+
+/** A line that the connection refuses itself. */
+export type Rejected = Omit<Refused, "code"> & { readonly code: SystemErrorCode };
 
 export class NdjsonConnection implements Connection, LineSink, OutputHolder {
   readonly id: string;
@@ -75,6 +80,7 @@ export class NdjsonConnection implements Connection, LineSink, OutputHolder {
   readonly #closed: () => void;
   readonly #share: FairShare;
   readonly #output: UnreadOutput | undefined;
+  readonly #admit: NdjsonConnectionOptions["admit"];
   /** Lines of the current burst, and the rest of them. */
   #burst = LINES_A_BURST_SHARED;
   #burstLeft = 0;
@@ -113,6 +119,7 @@ export class NdjsonConnection implements Connection, LineSink, OutputHolder {
     this.#closed = options.closed;
     this.#share = options.share ?? new FairShare();
     this.#output = options.output;
+    this.#admit = options.admit;
     this.#activeAt = options.host.monotonic();
     this.adapter = options.adapter;
     if (options.clearance !== undefined) this.clearance = options.clearance;
@@ -184,10 +191,13 @@ export class NdjsonConnection implements Connection, LineSink, OutputHolder {
     const checked = parseLineAt(bytes, start, end, text, this.#lineLimits);
     if (checked.kind === "refused") this.#refuse(checked);
     else {
-      const { message } = checked;
-      if (message.kind === "command" || message.kind === "query" || message.kind === "event")
-        this.#begin(message, end - start);
-      this.#loop.receiveChecked(message, this);
+      const message = this.#admit === undefined ? checked.message : this.#admit(checked.message);
+      if (message.kind === "refused") this.#refuse(message);
+      else {
+        if (message.kind === "command" || message.kind === "query" || message.kind === "event")
+          this.#begin(message, end - start);
+        this.#loop.receiveChecked(message, this);
+      }
     }
     this.#spend();
   }

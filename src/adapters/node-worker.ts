@@ -6,8 +6,8 @@ import { serve, WorkerActor, type WorkerEvent, type WorkerHandlers, type WorkerL
 import { thrownText } from "../message/error-data.ts";
 
 /** Starts a worker thread as an actor. One that ends by itself counts as crashed. */
-export function nodeWorkerActor(url: URL | string): WorkerActor {
-  return new WorkerActor(new ThreadWorker(new Worker(url)));
+export function nodeWorkerActor(url: URL | string, workerData?: unknown): WorkerActor {
+  return new WorkerActor(new ThreadWorker(new Worker(url, { workerData })));
 }
 
 /** Inside a worker thread: handles posted messages, one at a time. */

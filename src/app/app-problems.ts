@@ -1,4 +1,4 @@
-/** Everything that is wrong with the result of an app's function, as sentences with a remedy. SPEC: A5. */
+/** All problems of the result of an app's function, as sentences with a remedy. SPEC: A5. */
 
 import { isMessageType } from "../message/envelope.ts";
 import { unknownOption } from "../message/near-word.ts";
@@ -10,11 +10,13 @@ import { EventDefinition } from "./event-definition.ts";
 import { OnDefinition, type OnOptions } from "./on.ts";
 import { CommandDefinition, type CommandOptions, QueryDefinition } from "./request.ts";
 import { type CronOptions, ScheduleDefinition } from "./schedule.ts";
+import { WorkerDefinition, type WorkerOptions } from "./worker-commands.ts";
 
 /** Names of `on` and `schedules`: durable, and part of a message type. */
 const KEY = /^[a-z][A-Za-z0-9]*$/;
 
 const COMMAND_OPTIONS: Readonly<Record<keyof CommandOptions, true>> = { description: true, timeout: true };
+const WORKER_OPTIONS: Readonly<Record<keyof WorkerOptions, true>> = { idempotent: true };
 const QUERY_OPTIONS = { description: true } as const;
 const ON_OPTIONS: Readonly<Record<keyof OnOptions, true>> = { retry: true, timeout: true, concurrency: true };
 const CRON_OPTIONS: Readonly<Record<keyof CronOptions, true>> = { timezone: true, missed: true };
@@ -38,6 +40,8 @@ function entries<T>(record: Readonly<Record<string, T>> | undefined): [string, T
 function commandProblems(type: string, one: unknown): string[] {
   const problems = typeProblems("command", type);
   if (typeof one === "function") return problems;
+  if (one instanceof WorkerDefinition)
+    return [...problems, ...optionProblems(`command ${type}`, one.options as CommandOptions, WORKER_OPTIONS)];
   if (!(one instanceof CommandDefinition))
     return [
       ...problems,

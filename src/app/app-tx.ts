@@ -1,6 +1,7 @@
 /**
- * The second argument of every handler of an app: writes, events and commands that happen with the handler's commit, or not at all. Adds to
- * `Tx` the values of the app: events and commands are values with types, and a refusal is an answer. SPEC: A6, A12, A14.
+ * The second argument of every handler of an app: writes, events and commands that happen with the handler's commit, or
+ * not at all. Adds to `Tx` the values of the app: events and commands are values with types, and a refusal is an
+ * answer. SPEC: A6, A12, A14.
  *
  * Members are bound, so that `const { emit } = tx` works.
  */
@@ -52,7 +53,9 @@ export interface AppTx {
   splice<E>(cell: TxList<E>, index: number, remove: number, ...items: E[]): void;
   /** Publishes an event with the commit, or later. */
   emit<Input>(event: EventDefinition<string, unknown, Input>, data: Input, options?: Later): void;
-  /** Sends a command without waiting for its answer, in the commit, or later. It is a value of `commands`, or a name. */
+  /**
+   * Sends a command without waiting for its answer, in the commit, or later. It is a value of `commands`, or a name.
+   */
   send<Command extends AnyCommand>(command: Command, ...rest: SendArguments<SentData<Command>>): void;
   send(name: string, data?: Json, options?: Later): void;
   /** `return tx.refuse("SOLD_OUT")` rolls back; the caller gets a `Failure` of that reason. */

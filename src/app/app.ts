@@ -1,6 +1,7 @@
 /**
- * `app`: a name, and a function that is given the parts of a space and returns the app's commands, queries, event handlers and schedules. The
- * function is called once for each kernel, so that two kernels in one test share nothing. SPEC: A1-A5.
+ * `app`: a name, and a function that is given the parts of a space and returns the app's commands, queries, event
+ * handlers and schedules. The function is called once for each kernel, so that two kernels in one test share nothing.
+ * SPEC: A1-A5.
  *
  * An app is a space: its cells, collections and computed values belong to it alone.
  */
@@ -17,13 +18,14 @@ import type { AnyOn } from "./on.ts";
 import { type AppParts, StateParts } from "./parts.ts";
 import type { AnyCommand, AnyQuery } from "./request.ts";
 import type { ScheduleDefinition } from "./schedule.ts";
+import type { WorkerDefinition } from "./worker-commands.ts";
 
-/** What the function of an app returns. */
+/** The result of an app's function. */
 export interface Definition {
   /** For people and tools. */
   readonly description?: string;
-  /** By type, two PascalCase names: `"Shop.Order"`. Each is a transaction. */
-  readonly commands?: Readonly<Record<string, AnyCommand>>;
+  /** By type, two PascalCase names: `"Shop.Order"`. Each is a transaction, or handled by a worker thread. */
+  readonly commands?: Readonly<Record<string, AnyCommand | WorkerDefinition>>;
   /** By type. Synchronous reads, therefore live. */
   readonly queries?: Readonly<Record<string, AnyQuery>>;
   /** By a name that stays: `payment` of the app `shop` is the durable subscriber `shop.payment`. */
@@ -62,7 +64,9 @@ export class App<out D extends Definition = Definition> {
     return true;
   }
 
-  /** For the kernel: calls the app's function, and puts its result together. Throws one `BootError` with all problems. */
+  /**
+   * For the kernel: calls the app's function, and puts its result together. Throws one `BootError` with all problems.
+   */
   build(ground: AppGround): BuiltApp {
     const { name } = this;
     const state = new StateParts(name, ground.space);

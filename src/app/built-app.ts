@@ -1,14 +1,14 @@
 /**
- * An app on its space, put together from the parts of the kernel: one transactional capability for commands and queries, a subscription
- * of the bus for each handler of events, a command for each schedule. SPEC: A1, A8-A22.
+ * An app on its space, put together from the parts of the kernel: one transactional capability for commands and
+ * queries, a subscription of the bus for each handler of events, a command for each schedule. SPEC: A1, A8-A22.
  */
 import type { EventBus } from "../bus/event-bus.ts";
 import type { Handler, TransactionalHandler } from "../bus/handler.ts";
 import type { SubscribeOptions } from "../bus/subscription.ts";
 import type { Host } from "../host/host.ts";
 import { HANDLER_TIMEOUT_MS } from "../limits.ts";
-import type { Capability } from "../loop/capability.ts";
-import type { AnyRequestHandler } from "../loop/define-capability.ts";
+import type { Capability, CapabilityActor } from "../loop/capability.ts";
+import { type AnyRequestHandler, capability } from "../loop/define-capability.ts";
 import type { HandlerContext } from "../loop/mailbox-actor.ts";
 import { transactional } from "../loop/transactional.ts";
 import { Failure } from "../message/error-data.ts";
@@ -24,6 +24,7 @@ import type { StateParts } from "./parts.ts";
 import { CommandDefinition, QueryDefinition } from "./request.ts";
 import type { CronOptions } from "./schedule.ts";
 import { type Request, StepRuns } from "./steps.ts";
+import { WorkerDefinition } from "./worker-commands.ts";
 
 /** A schedule, and the command that its slots send. */
 export interface AppSchedule extends CronOptions {
@@ -120,7 +121,7 @@ export class BuiltApp {
     return () => synchronous(type, handler(read));
   }
 
-  // The capability -----------------------------------------------------------------------------------------------------------
+  // The capability --------------------------------------------------------------------------------------------------
 
   capability(known: KnownCommands): Capability {
     const { name, definition, space, state } = this.#parts;
@@ -138,10 +139,28 @@ export class BuiltApp {
     });
   }
 
+  /** A capability for each worker thread, by the name of its file. Its handlers are in the thread. */
+  workers(start: (url: URL) => CapabilityActor): Record<string, Capability> {
+    const all = Object.entries(this.#parts.definition.commands ?? {});
+    const byWorker = Map.groupBy(all, ([, one]) => (one instanceof WorkerDefinition ? one : undefined));
+    const made: Record<string, Capability> = {};
+    for (const [one, entries] of byWorker) {
+      if (one === undefined) continue;
+      const { url, stem, options } = one;
+      const commands = Object.fromEntries(entries.map(([type]) => [type, { handle: handledInThread }]));
+      const description = `a worker thread of the app ${this.name}`;
+      let name = stem;
+      for (let n = 2; name in made; n++) name = `${stem}-${n}`;
+      made[name] = { ...capability({ description, ...options, commands }), spawn: () => start(url) };
+    }
+    return made;
+  }
+
   #commands(scope: TxScope): Record<string, AnyRequestHandler<Tx>> {
     const { definition } = this.#parts;
     const all: Record<string, AnyRequestHandler<Tx>> = {};
     for (const [type, one] of Object.entries(definition.commands ?? {})) {
+      if (one instanceof WorkerDefinition) continue;
       const { schema, handler, options } = one instanceof CommandDefinition ? one : { handler: one, options: {} };
       const { description } = options;
       const input = schema === undefined ? {} : { input: schema };
@@ -169,7 +188,10 @@ export class BuiltApp {
     return Object.fromEntries(all);
   }
 
-  /** Fails with 504 when the time is over: the transaction is rolled back, and writes of the handler after that are refused. */
+  /**
+   * Fails with 504 when the time is over: the transaction is rolled back, and writes of the handler after that are
+   * refused.
+   */
   #withinTime(type: string, handle: TxHandler, timeout: Duration | undefined): TxHandler {
     if (timeout === undefined) return handle;
     const { host } = this.#parts;
@@ -191,7 +213,7 @@ export class BuiltApp {
     return `${words}${part}.${capital(key)}${step}`;
   }
 
-  // Events -------------------------------------------------------------------------------------------------------------------
+  // Events ----------------------------------------------------------------------------------------------------------
 
   #addSteps(key: string, { event, does, options }: OnDefinition): void {
     if (typeof does === "function") return;
@@ -230,6 +252,10 @@ export class BuiltApp {
       tracked(during, handler(event.read(delivered.payload) as never, new HandlerTx(tx, scope)));
     bus.subscribe(topic, handle, { ...given, timeoutMs, space: this.#parts.space });
   }
+}
+
+function handledInThread(): never {
+  throw new Failure(500, "this command is handled by a worker thread");
 }
 
 function tracked(during: Wiring["during"], result: unknown): unknown {

@@ -1,6 +1,6 @@
 /**
- * The requests that every kernel answers besides those of its apps. Their types are written by hand, because they belong to other rooms; a
- * test compares the names with the routes of a kernel. SPEC: A25.
+ * The requests that every kernel answers besides those of its apps. Their types are written by hand, because they
+ * belong to other rooms; a test compares the names with the routes of a kernel. SPEC: A25.
  */
 import type { Json, JsonObject } from "../message/json.ts";
 

@@ -1,6 +1,6 @@
 /**
- * The types of an app's callers: names, data, answers and refusals, all of them from the functions of the app. The same interface in
- * process (`open`) and over the socket (`connect`). Nothing here exists at run time. SPEC: A23-A27.
+ * The types of an app's callers: names, data, answers and refusals, all of them from the functions of the app. The same
+ * interface in process (`open`) and over the socket (`connect`). These types have no run-time values. SPEC: A23-A27.
  */
 import type { Failure } from "../message/error-data.ts";
 import type { KernelReason } from "../message/reasons.ts";
@@ -11,14 +11,17 @@ import type { BuiltInCommands, BuiltInQueries } from "./built-in.ts";
 import type { AnyEvent, EventDefinition } from "./event-definition.ts";
 import type { OnDefinition } from "./on.ts";
 import type { CommandDefinition, QueryDefinition } from "./request.ts";
+import type { WorkerDefinition } from "./worker-commands.ts";
 
 /** Any app. */
 export type AnyApp = App<Definition>;
 
-// Names --------------------------------------------------------------------------------------------------------------------
+// Names -------------------------------------------------------------------------------------------------------------
 
 type DefinitionOf<A> = A extends App<infer D> ? D : never;
-/** One part of each definition, as a function that takes it: functions of a union take all of their arguments together. */
+/**
+ * One part of each definition, as a function that takes it: functions of a union take all of their arguments together.
+ */
 type Takes<D, Key> = D extends unknown ? (Key extends keyof D ? (part: NonNullable<D[Key]>) => void : never) : never;
 type RecordOf<A, Key extends keyof Definition> = [Takes<DefinitionOf<A>, Key>] extends [never]
   ? Record<never, never>
@@ -43,11 +46,14 @@ export type CommandName<A> = (keyof CommandsOf<A> | keyof BuiltInCommands) & str
 export type QueryName<A> = (keyof QueriesOf<A> | keyof BuiltInQueries) & string;
 export type EventName<A> = EventsOf<A>["name"];
 
-// Data and answers -----------------------------------------------------------------------------------------------------------
+// Data and answers --------------------------------------------------------------------------------------------------
 
 type Handler<A, Name> = Name extends keyof CommandsOf<A>
-  ? CommandsOf<A>[Name]
+  ? OfWorker<CommandsOf<A>[Name], Name>
   : BuiltInCommands[Name & keyof BuiltInCommands];
+/** The function of a worker's file that a command names. */
+type OfWorker<H, Name> =
+  H extends WorkerDefinition<infer Commands> ? (Name extends keyof Commands ? Commands[Name] : never) : H;
 type QueryHandler<A, Name> = Name extends keyof QueriesOf<A>
   ? QueriesOf<A>[Name]
   : BuiltInQueries[Name & keyof BuiltInQueries];
@@ -71,7 +77,7 @@ export type QueryAnswer<A, Name> = Answer<Returned<QueryHandler<A, Name>>>;
 export type EventData<A, Name> =
   Extract<EventsOf<A>, { readonly name: Name }> extends EventDefinition<string, infer Output, never> ? Output : never;
 
-// Refusals -------------------------------------------------------------------------------------------------------------------
+// Refusals ----------------------------------------------------------------------------------------------------------
 
 /** The failures that a command can answer with: its own refusals, and those of the kernel. */
 export type CommandFailure<A, Name> =
@@ -86,7 +92,7 @@ export type Result<Value, F> =
   | { readonly ok: true; readonly value: Value; readonly failure?: undefined }
   | { readonly ok: false; readonly failure: F; readonly value?: undefined };
 
-// Calling --------------------------------------------------------------------------------------------------------------------
+// Calling -----------------------------------------------------------------------------------------------------------
 
 export interface CallOptions {
   /** Idempotency key: a command that is repeated under it takes effect once, and gets the first answer. */

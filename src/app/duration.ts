@@ -10,7 +10,7 @@ export type Duration = number | `${number} ${Unit}`;
 const UNIT_MS: Readonly<Record<Unit, number>> = { ms: 1, s: 1_000, min: 60_000, h: 3_600_000, d: 86_400_000 };
 const FORM = /^(\d+(?:\.\d+)?) (ms|s|min|h|d)$/;
 
-/** The duration in milliseconds, or a sentence that says what is wrong with it. */
+/** The duration in milliseconds, or a sentence with the problem. */
 export function parseDuration(duration: Duration): number | { readonly problem: string } {
   const [, amount, unit] = (typeof duration === "string" && FORM.exec(duration)) || [];
   const ms = unit === undefined ? duration : Number(amount) * UNIT_MS[unit as Unit];

@@ -1,6 +1,6 @@
 /**
- * Events as values: a name and the schema of its data. `tx.emit(placed, data)` and `on(placed, handler)` take the types from the value.
- * The journal has the data as it was emitted; each handler gets the output of the schema. SPEC: A6, A7.
+ * Events as values: a name and the schema of its data. `tx.emit(placed, data)` and `on(placed, handler)` take the types
+ * from the value. The journal has the data as it was emitted; each handler gets the output of the schema. SPEC: A6, A7.
  */
 import { type DataOf, type DataSchema, dataOrProblem, type SentTo } from "../loop/message-schema.ts";
 import { Failure } from "../message/error-data.ts";
@@ -10,14 +10,17 @@ export type Schema<Output = unknown, Input = Output> = DataSchema<Output, Input>
 export type OutputOf<S> = DataOf<S>;
 export type InputOf<S> = SentTo<S>;
 
-/** A schema that checks nothing, for data of a type that only the compiler knows. */
+/** A schema without a check, for data of a type that only the compiler knows. */
 class TypeOnly implements Schema {
   readonly "~standard" = { version: 1, vendor: "millrace", validate: (value: unknown) => ({ value }) } as const;
 }
 
 const TYPE_ONLY = new TypeOnly();
 
-/** Names a type where a schema is expected: `event("Order.Placed", type<{ price: number }>())`. Checks nothing at run time. */
+/**
+ * Names a type where a schema is expected: `event("Order.Placed", type<{ price: number }>())`. Checks nothing at run
+ * time.
+ */
 export function type<T>(): Schema<T> {
   return TYPE_ONLY as Schema<T>;
 }
@@ -43,7 +46,7 @@ export class EventDefinition<out Name extends string = string, out Output = unkn
   }
 }
 
-/** Any event, whatever its data. */
+/** An event with any data. */
 export type AnyEvent = EventDefinition<string, unknown, never>;
 
 export function isSchema(value: unknown): value is Schema {

@@ -1,6 +1,6 @@
 /**
- * `Live` over a function that starts a subscription: callbacks, or an async iterator that holds only the newest value. A slow reader skips
- * values and costs no memory. SPEC: A28.
+ * `Live` over a function that starts a subscription: callbacks, or an async iterator that holds only the newest value.
+ * A slow reader skips values and costs no memory. SPEC: A28.
  */
 import type { Live } from "./caller.ts";
 

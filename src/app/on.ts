@@ -1,6 +1,6 @@
 /**
- * Handlers of events. A function is a transaction: its effect happens exactly once. With `run`, the handler first calls the outside
- * world, at least once, and then commits the result, once. SPEC: A15-A19.
+ * Handlers of events. A function is a transaction: its effect happens exactly once. With `run`, the handler first calls
+ * the outside world, at least once, and then commits the result, once. SPEC: A15-A19.
  */
 import type { Failure } from "../message/error-data.ts";
 import { show } from "../message/problem.ts";

@@ -1,6 +1,6 @@
 /**
- * The functions that an app's own function is given: they make cells, computed values, effects and events of its space. Each name is used
- * once. Cells are loaded before anything runs, and stay in memory. SPEC: A2-A4, A6.
+ * The functions that an app's own function is given: they make cells, computed values, effects and events of its space.
+ * Each name is used once. Cells are loaded before anything runs, and stay in memory. SPEC: A2-A4, A6.
  */
 import type { Space, SpaceCellOptions } from "../cells/space.ts";
 import { BootError } from "../loop/routing-table.ts";
@@ -12,7 +12,9 @@ import { EventDefinition, isSchema, type Schema } from "./event-definition.ts";
 export interface AppParts {
   /** State: `cell("count", 0)`. With an initial value it is never `undefined`. */
   readonly cell: Space["cell"];
-  /** Many elements of one type, each in a document of its own, with indexes and totals: `collection<Order>("orders")`. */
+  /**
+   * Many elements of one type, each in a document of its own, with indexes and totals: `collection<Order>("orders")`.
+   */
   readonly collection: Space["collection"];
   /** Derived state: computed when it is read, or while it is observed. */
   readonly computed: Space["computed"];

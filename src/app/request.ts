@@ -1,6 +1,6 @@
 /**
- * Commands and queries as values. A plain function is one; `command` and `query` add a schema, which checks the data of callers, and
- * options. A caller gives the schema's input, the handler gets its output. SPEC: A8-A11.
+ * Commands and queries as values. A plain function is one; `command` and `query` add a schema, which checks the data of
+ * callers, and options. A caller gives the schema's input, the handler gets its output. SPEC: A8-A11.
  */
 import { show } from "../message/problem.ts";
 import type { AppTx } from "./app-tx.ts";

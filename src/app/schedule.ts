@@ -1,4 +1,6 @@
-/** Schedules: a transaction at each slot of a cron expression, once a slot in all processes of the store. SPEC: A20-A22. */
+/**
+ * Schedules: a transaction at each slot of a cron expression, once a slot in all processes of the store. SPEC: A20-A22.
+ */
 import type { AppTx } from "./app-tx.ts";
 
 export interface CronOptions {

@@ -1,12 +1,14 @@
 /**
- * `on` with `run`: one delivery of the bus, whose handler calls the outside world and then sends the app a command of its own.
+ * `on` with `run`: one delivery of the bus, whose handler calls the outside world and then sends the app a command of
+ * its own.
  *
  * ```
  *   delivery ──> run ──result──> commit, a command under an id of event and subscriber ──> done
  *     ^           └──threw, timed out──> retried ──last attempt──> failed, likewise a command ──> dead letter
  *     └──the process ended: run again, commit answers from its receipt
  * ```
- * The command names the delivery; the result waits for it here, in memory, because a second `run` may return another one. SPEC: A16-A19.
+ * The command names the delivery; the result waits for it here, in memory, because a second `run` may return another
+ * one. SPEC: A16-A19.
  */
 import type { Event } from "../bus/event.ts";
 import type { HandlerContext } from "../bus/handler.ts";

@@ -16,6 +16,7 @@ import { EVENT_DEATHS_MAX, EVENT_SUSPECT_DEATHS, FULL_TOPICS_MAX } from "../limi
 import type { Message } from "../message/envelope.ts";
 import { fromError } from "../message/error-data.ts";
 import type { Claim } from "../store/journal.ts";
+import { isAway } from "../store/parking.ts";
 import type { Store } from "../store/store.ts";
 import type { Consumers } from "./consumers.ts";
 import { EventRun } from "./event-run.ts";
@@ -109,7 +110,7 @@ export class Claimer {
   async #claimBatch(): Promise<boolean> {
     const { held, lease, store, kind, consumers } = this.#parts;
     const current = this.#active ? lease.current : undefined;
-    if (current === undefined) return false;
+    if (current === undefined || store.connection.state !== "connected") return false;
     const { fullTopics } = held;
     // A slow subscription to everything: its line is served before more is claimed.
     if (fullTopics.size > FULL_TOPICS_MAX) return false;
@@ -133,6 +134,8 @@ export class Claimer {
       return true;
     } catch (error) {
       this.#backlog = "perhaps";
+      // Nothing was claimed; the dispatcher calls again when the store is connected.
+      if (isAway(error)) return false;
       lease.doubt(current);
       throw error;
     } finally {

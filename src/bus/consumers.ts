@@ -111,6 +111,11 @@ export class Consumers {
     if (this.#isDue) this.#changed();
   }
 
+  /** The data may have another history, which lacks a declaration. */
+  declareAgain(): void {
+    if (this.#parts.kind === "event") this.#changed();
+  }
+
   async stop(): Promise<void> {
     this.#state = "stopped";
     await this.#writing;

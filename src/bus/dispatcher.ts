@@ -87,7 +87,10 @@ export class Dispatcher implements HeldEventsListener, LeaseListener {
     await store.recover();
     await consumers.start();
     await lease.start();
-    this.#unwatch = store.watch(({ journal }) => journal && this.#noticed());
+    this.#unwatch = store.watch(({ journal, connection }) => {
+      if (connection && store.connection.state === "connected") this.#connected();
+      if (journal) this.#noticed();
+    });
     this.#state = this.#startsAs;
     claimer.active = this.#state === "running";
     this.#armPoll();
@@ -244,6 +247,14 @@ export class Dispatcher implements HeldEventsListener, LeaseListener {
     const { held } = this.#parts;
     // Handlers that run are let run; what they come to is not settled, and their transactions do not commit.
     for (const run of held.under(lease)) if (run.state !== "settling") held.over(run, "lost");
+  }
+
+  /** The server of the store can be reached again, perhaps with another history. */
+  #connected(): void {
+    const { lease, consumers } = this.#parts;
+    lease.connected();
+    consumers.declareAgain();
+    this.backlog();
   }
 
   /** Somebody has written to the journal, perhaps we ourselves. */

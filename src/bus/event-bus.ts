@@ -379,6 +379,13 @@ export class EventBus<TopicMap extends object = AnyTopics> implements AsyncDispo
     return tail({ host: this.#host, store: this.#store, signal: this.#signal }, options);
   }
 
+  /** Calls back whenever another process may have changed the journal, until the returned function is called. */
+  onForeignChange(listener: () => void): () => void {
+    return this.#store.watch(({ journal, isForeign }) => {
+      if (journal && isForeign) listener();
+    });
+  }
+
   /** The journal by pages, for a reader that follows it on behalf of several. */
   get feed(): JournalFeed {
     return new JournalFeed({ host: this.#host, store: this.#store, signal: this.#signal });

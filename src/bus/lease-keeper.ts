@@ -43,6 +43,8 @@ export class LeaseKeeper {
   readonly #observe: BusObserver;
   readonly #consumers: Consumers;
   #lease: number | undefined;
+  /** Of the data that have the lease. */
+  #history = "";
   /** Leases in doubt: renewed, and not used for anything new. */
   readonly #retiring = new Set<number>();
   /** By the monotonic clock, counted from before the store was asked. */
@@ -82,6 +84,18 @@ export class LeaseKeeper {
     if (lease !== this.#lease) return;
     this.#lease = undefined;
     this.#retiring.add(lease);
+    void this.renew();
+  }
+
+  /** The store is connected again. Data with another history do not have the leases, or gave their numbers away. */
+  connected(): void {
+    if (this.#state !== "running") return;
+    if (this.#store.connection.history !== this.#history) {
+      const leases = [...this.#retiring, ...(this.#lease === undefined ? [] : [this.#lease])];
+      this.#lease = undefined;
+      this.#retiring.clear();
+      for (const lease of leases) this.#lost(lease);
+    }
     void this.renew();
   }
 
@@ -150,6 +164,7 @@ export class LeaseKeeper {
   async #open(): Promise<void> {
     const askedAtMs = this.#host.monotonic();
     const { lease } = await this.#store.openLease(this.#durationMs, this.#consumers.running);
+    this.#history = this.#store.connection.history;
     this.#consumers.leaseOpened(lease);
     this.#hold(lease, askedAtMs);
   }

@@ -79,7 +79,7 @@ export class RetentionKeeper {
   #step(): RetentionStep {
     const { maxAgeMs, maxSettled } = this.#policy;
     return {
-      ...(maxAgeMs === undefined ? {} : { settledBeforeMs: this.#host.now() - maxAgeMs }),
+      ...(maxAgeMs === undefined ? {} : { settledBeforeMs: this.#store.now() - maxAgeMs }),
       ...(maxSettled === undefined ? {} : { keepSettled: maxSettled }),
       limit: RETENTION_STEP_ROWS,
     };

@@ -38,7 +38,7 @@ export class RetryTimer {
   note(atMs: number): void {
     if (!this.#running || (this.#armed !== undefined && this.#armed.atMs <= atMs)) return;
     this.#armed?.timer.cancel();
-    const delayMs = Math.min(Math.max(0, atMs - this.#host.now()), TIMER_DELAY_MS_MAX);
+    const delayMs = Math.min(Math.max(0, atMs - this.#store.now()), TIMER_DELAY_MS_MAX);
     const timer = this.#host.timer(delayMs, () => {
       this.#armed = undefined;
       void this.release();
@@ -50,7 +50,7 @@ export class RetryTimer {
   async release(): Promise<void> {
     if (!this.#running) return;
     try {
-      const { released, nextAtMs } = await this.#store.releaseRetries(this.#host.now());
+      const { released, nextAtMs } = await this.#store.releaseRetries(this.#store.now());
       if (nextAtMs !== undefined) this.note(nextAtMs);
       if (released > 0) this.onReleased();
     } catch (error) {

@@ -164,6 +164,11 @@ export class Space implements LinkTargets, AsyncDisposable {
     throw new Error(`a link leads to space "${space}", which is not open here; open it and pass it as a neighbour`);
   }
 
+  /** Why acknowledged commits of this process are missing, since a restore or failover; undefined if none is. */
+  get historyLost(): string | undefined {
+    return this.#replica.historyLost;
+  }
+
   outbox(source: string): Outbox {
     return new Outbox({ source, space: this, requester: () => this.requester });
   }

@@ -133,16 +133,22 @@ async function askWork(client: Pick<Client, "query">): Promise<readonly WorkView
 export function kernelProblems(health: KernelHealth, work: readonly WorkView[]): string[] {
   const unwell = Object.entries(health.actors).filter(([, state]) => state !== "running");
   const failed = health.extensions.filter(({ state }) => state === "ERROR").map(({ id }) => id);
-  const { trouble } = health.store;
+  const { trouble, away, historyLost } = health.store;
   const stuck = work.filter(({ state }) => state === "stuck").slice(0, STUCK_NAMED_MAX);
   const others = health.work.stuck - stuck.length;
   return [
     ...(trouble === undefined ? [] : [trouble]),
+    ...(away === undefined ? [] : [awayText(away)]),
+    ...(historyLost === undefined ? [] : [historyLost]),
     ...unwell.map(([name, state]) => `${name} is ${state}`),
     ...failed.map((id) => `the extension ${id} has failed`),
     ...stuck.map((one) => `stuck: ${workText(one)}, ${one.id}`),
     ...(others > 0 ? [`${others} more handlers are stuck; see: millrace ls work`] : []),
   ];
+}
+
+function awayText({ sinceMs, reason, parked }: NonNullable<KernelHealth["store"]["away"]>): string {
+  return `store: away since ${new Date(sinceMs).toISOString()}, ${parked} writes parked: ${reason}`;
 }
 
 /** Settings that were set or that matter anyway, with their origins. */

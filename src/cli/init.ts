@@ -36,7 +36,7 @@ async function run({ words: [named = "."], terminal }: VerbCall): Promise<ExitCo
   for (const [name, text] of Object.entries(made)) writeFileSync(join(folder, name), text);
   const enter = named === "." ? "" : `cd ${named} && `;
   terminal.line(`made ${named}: ${Object.keys(made).join(", ")}`);
-  terminal.line(`next:  ${enter}npm install && npx millrace dev app.ts`);
+  terminal.line(`next:  ${enter}npm install && npm test && npx millrace dev app.ts`);
   terminal.line(`then:  npx millrace send Greeter.Hello '{"name": "Ada"}'`);
   return EXIT.ok;
 }
@@ -45,6 +45,8 @@ function files(folder: string): Record<string, string> {
   return {
     "package.json": packageJson(folder),
     "app.ts": APP,
+    "app.test.ts": APP_TEST,
+    "millrace.config.ts": CONFIG,
     "tsconfig.json": `${JSON.stringify({ compilerOptions: COMPILER_OPTIONS }, null, 2)}\n`,
     ".gitignore": "node_modules\n.millrace\n",
   };
@@ -81,7 +83,7 @@ function packageJson(folder: string): string {
     name,
     private: true,
     type: "module",
-    scripts: { dev: "millrace dev app.ts", start: "millrace start app.ts", types: "tsc --noEmit" },
+    scripts: { dev: "millrace dev app.ts", start: "millrace start app.ts", test: "node --test", types: "tsc --noEmit" },
     dependencies: { millrace: dependency(folder) },
     // The command finds this Node beside the package if the one in the path is too old; `npx node` runs it.
     devDependencies: { "@types/node": "^24.0.0", node: "^24.0.0", typescript: "^7.0.0" },
@@ -119,4 +121,25 @@ export default app("greeter", ({ cell, computed, effect, event }) => {
     on: { audit: on(greeted, (data) => console.log("audit    ", JSON.stringify(data)), { retry: 5 }) },
   };
 });
+`;
+
+const APP_TEST = `// The app under test: a whole kernel in memory, on simulated time, that the test can kill. Run it with: npm test
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { testKernel } from "millrace/testing";
+import greeter from "./app.ts";
+
+test("a greeting survives a crash, and a repeated one counts once", async () => {
+  await using t = await testKernel(greeter);
+  assert.deepEqual(await t.command("Greeter.Hello", { name: "Ada" }, { id: "first" }), { text: "Hello Ada" });
+  await t.crash(); // kill -9, and a new process on the same disk
+  await t.command("Greeter.Hello", { name: "Ada" }, { id: "first" }); // The client repeats it.
+  assert.equal(await t.query("Greeter.Summary"), "1 greeted");
+});
+`;
+
+const CONFIG = `// Settings of the kernel in this folder. Your editor lists them; "npx millrace doctor" shows their values and origins.
+import type { Config } from "millrace/kernel";
+
+export default { log: "info" } satisfies Config;
 `;

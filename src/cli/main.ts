@@ -32,6 +32,7 @@ import { show } from "./show.ts";
 import { start } from "./start.ts";
 import { tail } from "./tail.ts";
 import { processTerminal, type Terminal } from "./terminal.ts";
+import { token } from "./token.ts";
 import { trace } from "./trace.ts";
 import { EXIT, type ExitCode, UsageError, type Verb } from "./verb.ts";
 import { verify } from "./verify.ts";
@@ -42,7 +43,7 @@ import { why } from "./why.ts";
 const VERBS: readonly Verb[] = [
   ...[init, dev, start, send, ask, emit],
   ...[tail, ls, show, trace, why, graph],
-  ...[requeue, discard, consumers, extension, cancel, purge, erase],
+  ...[requeue, discard, consumers, extension, cancel, purge, erase, token],
   ...[backup, restore, exportVerb, importVerb, verify, doctor, bench, completion(() => VERBS)],
 ];
 

@@ -4,6 +4,8 @@
  */
 
 import { systemHost } from "../host/system-host.ts";
+import { LOOPBACK_HOSTS } from "../http/gate.ts";
+import type { HttpServer } from "../http/serve-http.ts";
 import { configuredOptions } from "../kernel/configured-options.ts";
 import { type DataDirectory, dataDirectory, makeDataDirectory } from "../kernel/data-directory.ts";
 import { FaultLines } from "../kernel/fault-lines.ts";
@@ -18,7 +20,7 @@ import { counted } from "./journal-lines.ts";
 import { runtimeName } from "./runtime.ts";
 import { StopSignals } from "./stop-signals.ts";
 import type { Terminal } from "./terminal.ts";
-import { EXIT, type ExitCode, type Verb, type VerbCall } from "./verb.ts";
+import { EXIT, type ExitCode, readNumber, type Verb, type VerbCall } from "./verb.ts";
 import { packageVersion } from "./version.ts";
 
 /** Limit of named pieces that could not be resumed; `Kernel.Health` lists all of them. */
@@ -26,14 +28,18 @@ const PIECES_NAMED_MAX = 10;
 
 export const start: Verb = {
   name: "start",
-  usage: "[app] [--stdio]",
+  usage: "[app] [--stdio] [--http PORT]",
   summary: "run a kernel in this directory until it is stopped; app is a module with capabilities",
-  example: "millrace start app.ts\nmillrace start app.ts --stdio < requests.ndjson",
+  example: "millrace start app.ts\nmillrace start app.ts --http 4646\nmillrace start app.ts --stdio < requests.ndjson",
   options: {
     stdio: {
       type: "boolean",
       about: "also take NDJSON on standard input, answer on standard output, end with the input",
     },
+    http: { type: "string", value: "PORT", about: "also serve HTTP and WebSocket on this port; 0 for any free one" },
+    "http-address": { type: "string", value: "IP", about: "listen on this address; default 127.0.0.1" },
+    "http-host": { type: "string", value: "NAMES", about: "names that clients may call this server, by commas" },
+    cors: { type: "string", value: "ORIGINS", about: "origins of pages that may send requests, by commas" },
   },
   wordsMax: 1,
   run,
@@ -68,13 +74,36 @@ async function run({ words: [appPath], options, environment, terminal: own }: Ve
   }
   // Before a client can know that it is ready.
   stops.end(kernel);
-  sayReady(terminal, { directory, settings, health: kernel.health(), readyMs: Math.round(host.monotonic() - began) });
+  const http = await serveIfAsked(kernel, options).catch(async (error: unknown) => {
+    await kernel.close();
+    throw error;
+  });
+  sayReady(terminal, {
+    ...{ directory, settings, health: kernel.health(), readyMs: Math.round(host.monotonic() - began) },
+    http: http?.url,
+  });
   if (settings.app.value === undefined && configured.extensions === undefined)
     terminal.line("  no app was named: only the capabilities of every kernel are on; millrace start app.ts");
   if (isPiped) void servePipes(host, kernel, { input: process.stdin, output: process.stdout });
   await kernel.closed();
   terminal.line("stopped");
   return stops.exitCode;
+}
+
+const PORT_MAX = 65_535;
+
+/** The server's packages are loaded only if it is asked for. */
+async function serveIfAsked(kernel: Kernel, options: VerbCall["options"]): Promise<HttpServer | undefined> {
+  const port = readNumber("http", options["http"], { min: 0, max: PORT_MAX });
+  if (port === undefined) return undefined;
+  const { serveHttp } = await import("../http/serve-http.ts");
+  const { "http-address": address, "http-host": hosts, cors } = options;
+  return serveHttp(kernel, {
+    port,
+    ...(typeof address === "string" ? { address } : {}),
+    ...(typeof hosts === "string" ? { hosts: [...LOOPBACK_HOSTS, ...hosts.split(",")] } : {}),
+    ...(typeof cors === "string" ? { cors: cors.split(",") } : {}),
+  });
 }
 
 /** Standard output is for answers: the command's lines and the app's console go to standard error. */
@@ -108,9 +137,10 @@ interface Ready {
   readonly settings: Settings;
   readonly health: KernelHealth;
   readonly readyMs: number;
+  readonly http: string | undefined;
 }
 
-function sayReady(terminal: Terminal, { directory, settings, health, readyMs }: Ready): void {
+function sayReady(terminal: Terminal, { directory, settings, health, readyMs, http }: Ready): void {
   const { routes, subscriptions, actors, nodes, liveNodes, recovered, extensions, pieces, piecesLeft } = health;
   const store = `store ${directory.databaseFile} (sqlite, durability ${settings.durability.value})`;
   terminal.line(
@@ -124,6 +154,8 @@ function sayReady(terminal: Terminal, { directory, settings, health, readyMs }: 
     `  routes ${routes}   subscriptions ${subscriptions}   actors ${Object.keys(actors).length}   nodes ${nodes} (${liveNodes} live)${running}${loaded}`,
   );
   terminal.line(`  socket ${directory.socketFile}   pid ${process.pid}`);
+  if (http !== undefined)
+    terminal.line(`  http ${http}   (a client needs a token: millrace token add NAME --scope read)`);
   const again = `that an earlier kernel had in hand ${recovered === 1 ? "is" : "are"} delivered again`;
   if (recovered > 0) terminal.line(`  ${counted(recovered, "event")} ${again}`);
   for (const { id, reason } of piecesLeft.slice(0, PIECES_NAMED_MAX))

@@ -1,6 +1,7 @@
 /**
- * `defineExtension`: an extension in one TypeScript file. It is an app with a life, a configuration, tools and a channel. Its manifest
- * follows from the code; a `manifest.yaml` beside it may override the configuration. SPEC: X70-X75.
+ * `defineExtension`: an extension in one TypeScript file. It is an app with a life, a configuration, tools and a
+ * channel. Its manifest follows from the code; a `manifest.yaml` beside it may override the configuration. SPEC:
+ * X70-X75.
  *
  *     export default defineExtension(
  *       { id: "greeter", version: "1.0.0", config: z.object({ greeting: z.string().default("Welcome") }) },

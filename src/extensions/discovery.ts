@@ -62,7 +62,10 @@ export async function discover(sources: ExtensionSources, host: Host): Promise<F
   return withoutTwins(all);
 }
 
-/** Sorted, so that every start has the same order: folders, and modules by their names. Hidden folders and other files are none. */
+/**
+ * Sorted, so that every start has the same order: folders, and modules by their names. Hidden folders and other files
+ * are none.
+ */
 function extensionFolders(folder: string): string[] {
   if (!statSync(folder, { throwIfNoEntry: false })?.isDirectory())
     throw new ExtensionError("EXTENSIONS_FOLDER", `there is no folder ${folder}; make it, or leave extensions out`);

@@ -20,7 +20,10 @@ export async function loadEntrypoint(folder: string, { file, exportName }: Entry
   return makeExtension(module.get(exportName), file);
 }
 
-/** The exports. `life` counts the starts in this process: modules are cached by their URL, and a restart reads the file again. */
+/**
+ * The exports. `life` counts the starts in this process: modules are cached by their URL, and a restart reads the file
+ * again.
+ */
 export async function importInside(folder: string, file: string, life = 0): Promise<ReadonlyMap<string, unknown>> {
   const url = `${pathToFileURL(insideFile(folder, file)).href}${life === 0 ? "" : `?life=${life}`}`;
   return new Map(Object.entries((await import(url)) as object));

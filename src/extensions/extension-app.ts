@@ -1,6 +1,7 @@
 /**
- * A defined extension on its kernel: its function is called with the parts of its own space, and the result is split into an app, which the
- * kernel runs, and an `Extension`, which the loader runs. The manifest follows from both. SPEC: X70-X75.
+ * A defined extension on its kernel: its function is called with the parts of its own space, and the result is split
+ * into an app, which the kernel runs, and an `Extension`, which the loader runs. The manifest follows from both. SPEC:
+ * X70-X75.
  */
 import { type App, app } from "../app/app.ts";
 import type { BuiltApp } from "../app/built-app.ts";
@@ -23,7 +24,8 @@ import type { Schedule } from "./schedule-table.ts";
 /** An app that the kernel runs for an extension, with its cells loaded. */
 export interface AddedApp {
   readonly built: BuiltApp;
-  capability(): Capability;
+  /** Handle its commands and queries. */
+  capabilities(): Readonly<Record<string, Capability>>;
   /** Subscribes its handlers of events; `during` is called with each asynchronous one. */
   subscribe(
     request: Request,
@@ -86,12 +88,12 @@ function configOf({ id, config: schema }: ExtensionHead, given: JsonObject): unk
   return readData(schema, given, `the configuration of ${id}`);
 }
 
-// The extension ------------------------------------------------------------------------------------------------------
+// The extension -----------------------------------------------------------------------------------------------------
 
 function extensionOf(
   record: ExtensionRecord,
   roles: Roles,
-  { built, capability }: AddedApp,
+  { built, capabilities }: AddedApp,
   subscribe: () => ReturnType<AddedApp["subscribe"]>,
 ): Extension {
   const { tools = {}, channel, agent, start, stop, healthCheck } = roles;
@@ -100,7 +102,7 @@ function extensionOf(
     ...boundMethods(channel, ["sendToUser", "sendMessage"]),
     ...boundMethods(agent, ["invoke", "getAgentDescriptor"]),
     ...(toolList.length > 0 ? { getTools: () => toolList } : {}),
-    ...(built.hasRequests ? { getCapabilities: () => ({ app: capability() }) } : {}),
+    ...(built.hasRequests ? { getCapabilities: capabilities } : {}),
     ...omitUndefined({ start, stop, healthCheck }),
     initialize: () => {
       for (const { event, end } of subscribe()) {
@@ -138,7 +140,7 @@ function omitUndefined<T extends object>(fields: T): { [Key in keyof T]?: NonNul
   return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined)) as never;
 }
 
-// The manifest -------------------------------------------------------------------------------------------------------
+// The manifest ------------------------------------------------------------------------------------------------------
 
 /** The manifest of a definition whose function has not been called yet. */
 export function manifestOfHead(head: ExtensionHead, config: JsonObject = {}): Manifest {

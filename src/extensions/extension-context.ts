@@ -141,7 +141,7 @@ export class ExtensionContext {
     return folder;
   }
 
-  // Events, by the journal --------------------------------------------------------------------------------------------
+  // Events, by the journal ------------------------------------------------------------------------------------------
 
   /**
    * Publishes an event; resolves with its journal id once it is durable. Calls no handler, and need not be waited for.
@@ -254,7 +254,7 @@ export class ExtensionContext {
     return activity.during(async () => cause.during(handling, () => delivery.within(() => handler(event, tx))));
   }
 
-  // The path of a user's message, in memory ---------------------------------------------------------------------------
+  // The path of a user's message, in memory -------------------------------------------------------------------------
 
   subscribe(hook: HookName, handler: Hook): void {
     this.#requireRunning();
@@ -293,7 +293,7 @@ export class ExtensionContext {
     return this.#parts.router.invokeAgent(prompt, { correlation, ...options, signal: handling.signal, begin });
   }
 
-  // Others ------------------------------------------------------------------------------------------------------------
+  // Others ----------------------------------------------------------------------------------------------------------
 
   /**
    * Sends a command to the capability that handles it; an error answer is thrown as `Failure`. In a handler it is

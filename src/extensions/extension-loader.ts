@@ -85,7 +85,10 @@ export class ExtensionLoader {
   #health: Timer | undefined;
   #stopping = false;
 
-  /** Finds and orders them. Of their code, only modules that are extensions in one file are read. Throws for wrong sources. */
+  /**
+   * Finds and orders them. Of their code, only modules that are extensions in one file are read. Throws for wrong
+   * sources.
+   */
   static async open(options: ExtensionLoaderOptions): Promise<ExtensionLoader> {
     return new ExtensionLoader(options, await discover(options.sources, options.host));
   }
@@ -130,8 +133,8 @@ export class ExtensionLoader {
   }
 
   /**
-   * Declares the subscriptions of a manifest before events are delivered, so that they wait for an extension that fails. Those of a
-   * defined extension are declared by its app, under names of their own.
+   * Declares the subscriptions of a manifest before events are delivered, so that they wait for an extension that
+   * fails. Those of a defined extension are declared by its app, under names of their own.
    */
   #declareConsumers(record: ExtensionRecord): void {
     if (!record.enabled || record.computed !== undefined) return;
@@ -159,7 +162,7 @@ export class ExtensionLoader {
     return order.map((id) => usable.get(id)!);
   }
 
-  // Status ------------------------------------------------------------------------------------------------------------
+  // Status ----------------------------------------------------------------------------------------------------------
 
   get statuses(): readonly ExtensionStatus[] {
     return this.#records.map((record) => record.status(this.#schedules.statuses(record.id)));
@@ -177,7 +180,7 @@ export class ExtensionLoader {
     }
   }
 
-  // Boot --------------------------------------------------------------------------------------------------------------
+  // Boot ------------------------------------------------------------------------------------------------------------
 
   /** Imports and makes them. */
   async load(): Promise<void> {
@@ -252,7 +255,7 @@ export class ExtensionLoader {
     });
   }
 
-  // Restart -----------------------------------------------------------------------------------------------------------
+  // Restart ---------------------------------------------------------------------------------------------------------
 
   /**
    * Starts a failed extension again, from its files as they are now, and after it those that failed because they depend
@@ -315,7 +318,7 @@ export class ExtensionLoader {
     }
   }
 
-  // Failing -----------------------------------------------------------------------------------------------------------
+  // Failing ---------------------------------------------------------------------------------------------------------
 
   async #fail(record: ExtensionRecord, reason: string): Promise<void> {
     for (const condemned of this.#condemn(record, reason)) {
@@ -339,7 +342,7 @@ export class ExtensionLoader {
     return [...dependents.flatMap((dependent) => this.#condemn(dependent, further)), record];
   }
 
-  // The end -----------------------------------------------------------------------------------------------------------
+  // The end ---------------------------------------------------------------------------------------------------------
 
   /**
    * Stops them, dependents first. The bus delivers no new events to them meanwhile, and their events are journaled.
@@ -393,7 +396,7 @@ export class ExtensionLoader {
     }
   }
 
-  // Health ------------------------------------------------------------------------------------------------------------
+  // Health ----------------------------------------------------------------------------------------------------------
 
   #watchHealth(): void {
     if (this.#stopping) return;

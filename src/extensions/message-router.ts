@@ -78,7 +78,7 @@ export class MessageRouter {
     return [...this.#tools.keys()];
   }
 
-  // Wiring; the returned function undoes it ---------------------------------------------------------------------------
+  // Wiring; the returned function undoes it -------------------------------------------------------------------------
 
   registerChannel(id: string, channel: ChannelProvider): () => void {
     this.#channels.set(id, channel);
@@ -121,7 +121,7 @@ export class MessageRouter {
     return this.#hooks.length < before;
   }
 
-  // Messages ----------------------------------------------------------------------------------------------------------
+  // Messages --------------------------------------------------------------------------------------------------------
 
   /** Takes a user's message to the agent and its answer back; resolves with the answer. */
   handleUserMessage(message: UserMessage): Promise<string> {

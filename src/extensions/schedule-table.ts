@@ -4,8 +4,8 @@
  *
  * ```
  *   waiting ──slot comes──> claiming ──got it──> running ──task ended, well or not──> waiting for the next slot
- *     ^                        │ another process has it      └─process ends──> held until it was silent for a lease, then claimed by
- *     └──the row of now────────┘                                               another process, or the next: up to three times
+ *     ^                        │ another process has it      └─process ends──> held until it was silent for a lease,
+ *     └──the row of now────────┘                            then claimed by another one: up to three times
  * ```
  * Which schedules there are it learns anew at every start; their slots it finds in the table. The next slot is computed
  * from now, so that slots which were missed, or passed while a task ran, fire once and not one by one. Not here: the
@@ -152,7 +152,7 @@ export class ScheduleTable {
     this.#rearm();
   }
 
-  // Waiting -----------------------------------------------------------------------------------------------------------
+  // Waiting ---------------------------------------------------------------------------------------------------------
 
   #rearm(): void {
     this.#timer?.cancel();
@@ -181,7 +181,7 @@ export class ScheduleTable {
     this.#rearm();
   }
 
-  // Running -----------------------------------------------------------------------------------------------------------
+  // Running ---------------------------------------------------------------------------------------------------------
 
   async #fire(entry: Entry): Promise<void> {
     const { slot } = entry;

@@ -16,7 +16,7 @@ import { type Log, loggerFor, logToStderr } from "../extensions/logger.ts";
 import { APP_OWNER, type Schedule, ScheduleTable } from "../extensions/schedule-table.ts";
 import type { Host } from "../host/host.ts";
 import { LEASE_MS } from "../limits.ts";
-import type { Capability } from "../loop/capability.ts";
+import type { Capability, CapabilityActor } from "../loop/capability.ts";
 import { findHandles } from "../loop/handles.ts";
 import type { Watcher } from "../loop/live-queries.ts";
 import { BootError } from "../loop/routing-table.ts";
@@ -38,6 +38,8 @@ export interface AppsParts {
   readonly onSpace: (space: Space) => void;
   readonly bus: EventBus;
   topicOf(type: string): string;
+  /** Starts a thread that serves the commands of its file. */
+  startWorker(url: URL): CapabilityActor;
 }
 
 /** An app in its space. Built once the function of the app has been called. */
@@ -108,7 +110,14 @@ export class Apps {
     const theirs = Object.values(others).flatMap(({ inbound }) => findHandles(inbound).handles);
     const commands = theirs.filter(({ kind }) => kind === "command").map(({ type }) => type);
     this.#known = { names, types: [...own.map(([type]) => type), ...commands, ...BUILT_IN_COMMANDS] };
-    return Object.fromEntries(this.#own.map((app) => [app.name, app.capability(this.#known)]));
+    return Object.fromEntries(
+      this.#own.flatMap((app) => [[app.name, app.capability(this.#known)] as const, ...this.#workers(app)]),
+    );
+  }
+
+  #workers(app: BuiltApp): [name: string, Capability][] {
+    const all = Object.entries(app.workers(this.#parts.startWorker));
+    return all.map(([name, one]) => [`${app.name}.${name}`, one]);
   }
 
   /** Loads the declared state: before any handler, query or effect runs. */
@@ -159,7 +168,7 @@ export class Apps {
       await built.load();
       return {
         built,
-        capability: () => built.capability(this.#known),
+        capabilities: () => ({ app: built.capability(this.#known), ...built.workers(this.#parts.startWorker) }),
         subscribe: (request, during) => {
           if (!built.hasRequests) built.capability(this.#known);
           built.subscribe({ bus, topicOf, request, during });

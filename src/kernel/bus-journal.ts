@@ -1,6 +1,6 @@
 /**
- * Buses as the loop's journal. Events of actors and clients are appended before delivery by the bus. Kept commands use
- * their own bus, so that an event handler that waits for a command cannot block it.
+ * Buses as the loop's journal. Events of actors and clients are appended before delivery by the bus. Kept commands
+ * use their own bus, so that an event handler that waits for a command cannot block it.
  *
  * A delivery is done when its handler has finished, and failed if it threw. A delivery that was not settled before a
  * crash is handled again. SPEC: K26.
@@ -72,6 +72,7 @@ export function commandsOver(
       );
       return unsettled.flat().flatMap(({ message }) => (message?.type === type ? [message.metadata.id] : []));
     },
+    onForeignChange: (listener) => bus.onForeignChange(listener),
     find: async (messageId) => (await bus.query({ messageId, limit: 1 }))[0],
     take(type, capability, deliver, died) {
       // The actor itself handles its failures before it answers. Only the deaths of processes are known here alone.

@@ -26,7 +26,9 @@ export interface StoryCommit extends CommitIdentity {
   readonly compacted: boolean;
 }
 
-/** The commits in which a message was handled: one for a command, one for each transactional subscriber of an event. */
+/**
+ * The commits in which a message was handled: one for a command, one for each transactional subscriber of an event.
+ */
 export async function commitsOf(
   store: Store,
   message: Message,

@@ -1,6 +1,6 @@
 /**
- * The names of the documents in a store file, for `millrace ls documents`. Reads only the file, also while a kernel has
- * it open. The store tells whether a document still exists and its value.
+ * The names of the documents in a store file, for `millrace ls documents`. Reads only the file, also while a kernel
+ * has it open. The store tells whether a document still exists and its value.
  */
 import { DatabaseSync } from "node:sqlite";
 import type { DocumentRef } from "../store/document.ts";

@@ -1,9 +1,9 @@
 /**
  * `Kernel.Erase`: erases the data of a subject while the kernel runs. SPEC: K123-K125, decision 0016.
  *
- * A handler asks for it with its own commit: `tx.erase(subject)`. The command is journaled with the commit and handled
- * after it, also after a crash. Its own row loses the subject with the erasure; if the process dies before the file is
- * rebuilt, the command is handed over again with a tombstone, and only rebuilds.
+ * A handler asks for it with its own commit: `tx.erase(subject)`. The command is journaled with the commit and
+ * handled after it, also after a crash. Its own row loses the subject with the erasure; if the process dies before
+ * the file is rebuilt, the command is handed over again with a tombstone, and only rebuilds.
  */
 import { recordAction } from "../bus/audit.ts";
 import type { Host } from "../host/host.ts";

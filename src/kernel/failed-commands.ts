@@ -1,6 +1,6 @@
 /**
- * Records in the journal that a command of a transactional handler failed or was refused, because no commit brings its
- * row. If the command is sent again and succeeds, its row becomes an ordinary done row. SPEC: L40, L51.
+ * Records in the journal that a command of a transactional handler failed or was refused, because no commit brings
+ * its row. If the command is sent again and succeeds, its row becomes an ordinary done row. SPEC: L40, L51.
  */
 
 import type { BusObserver } from "../bus/observation.ts";
@@ -24,7 +24,8 @@ export function failuresNoted({ store, source, observe }: NotingParts): NonNulla
         ? { status: "failed", error: errorText(error) }
         : { status: "done", ending: { outcome: "refused", reason: errorText(error) } };
     const trouble = await store.append([{ message, topic: message.type, source, as }]).then(
-      // Ignored: the message exists with other content or is too large for a row. The requester gets its answer anyway.
+      // Ignored: the message exists with other content or is too large for a row. The requester gets its answer
+      // anyway.
       (outcome) => (outcome.kind === "rejected" && outcome.class !== "permanent" ? outcome.message : undefined),
       (thrown: unknown) => errorText(thrown),
     );

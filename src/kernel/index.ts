@@ -11,6 +11,7 @@ export { KernelClosedError } from "./kernel-life.ts";
 export type { KernelLimits } from "./kernel-limits.ts";
 export type { KernelHealth, KernelOptions, KernelParts } from "./kernel-options.ts";
 export {
+  type Config,
   listSettings,
   readSettings,
   type Setting,

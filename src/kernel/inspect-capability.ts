@@ -28,6 +28,7 @@ import type { NodeSnapshot, WhyNot, WhyStep } from "../scheduler/introspection.t
 import type { CommitIdentity } from "../store/commit.ts";
 import type { Store } from "../store/store.ts";
 import type { WorkBoard, WorkView } from "../work/work-board.ts";
+import type { RequestStatus } from "./request-status.ts";
 import type { RunLog, TracedCommit } from "./run-log.ts";
 
 export type { HandlingView, WorkView };
@@ -49,6 +50,7 @@ export interface Inspected {
   topicOf(type: string): string;
   /** Known only after the loop has booted. */
   loop(): EventLoop;
+  requestStatus(id: string): Promise<RequestStatus>;
 }
 
 export interface CapabilityView {
@@ -132,6 +134,11 @@ export function inspectCapability(inspected: Inspected): Capability {
         description: "requests that have no answer yet",
         handle: () => plain({ requests: pending(inspected.loop()) }),
       },
+      "Kernel.Request": {
+        description: "the state of a command by its id, and its answer if a receipt has it",
+        input: requestId,
+        handle: async ({ id }: { id: string }) => plain(await inspected.requestStatus(id)),
+      },
       "Kernel.Work": {
         description: "asynchronous handlers that run, the oldest first",
         handle: () => plain({ work: inspected.board.list(WORK_TOLD_MAX) }),
@@ -212,6 +219,11 @@ const pageOfNodes = dataSchema<{ fromNode?: number } | null>(
     return "fromNode: must be a whole number from 0 on";
   },
   { type: ["object", "null"], properties: { fromNode: { type: "integer", minimum: 0 } } },
+);
+
+const requestId = dataSchema<{ id: string }>(
+  (data) => (typeof (data as { id?: unknown } | null)?.id === "string" ? undefined : "id: must be the id of a command"),
+  { type: "object", properties: { id: { type: "string" } }, required: ["id"] },
 );
 
 const nodeName = dataSchema<{ node: string }>(

@@ -76,7 +76,9 @@ export class InstanceLock implements Disposable {
   }
 }
 
-/** Message that a kernel holds the directory, and how to end it: over its socket, or by its process if that is gone. */
+/**
+ * Message that a kernel holds the directory, and how to end it: over its socket, or by its process if that is gone.
+ */
 export function runningIn(directory: DataDirectory): string {
   const { path, socketFile } = directory;
   const pid = holderOf(directory);

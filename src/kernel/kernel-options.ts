@@ -56,8 +56,8 @@ export interface KernelOptions {
   /** The socket's path; default: no socket. */
   readonly socketPath?: string;
   /**
-   * The clearance of socket clients, as names of labels; default: unlimited. They reach `Memory.*`, which then answers
-   * within it, and capabilities with a clearance within it; other requests are refused with 403.
+   * The clearance of socket clients, as names of labels; default: unlimited. They reach `Memory.*`, which then
+   * answers within it, and capabilities with a clearance within it; other requests are refused with 403.
    */
   readonly clearance?: readonly string[];
   /** Limits of clients, mailboxes, handlers and documents; defaults are in `limits.ts`. */
@@ -67,11 +67,13 @@ export interface KernelOptions {
   /** Timeout of a client's request, answered with 504. */
   readonly requestTimeoutMs?: number;
   /**
-   * How long receipts are kept, counted from the creation of the message; default: 30 days. An older message is refused
-   * as too old, also if it comes for the first time.
+   * How long receipts are kept, counted from the creation of the message; default: 30 days. An older message is
+   * refused as too old, also if it comes for the first time.
    */
   readonly receipts?: ReceiptPolicy;
-  /** How long this process holds an event without a renewal; another takes it over within two leases. Default 30 s. */
+  /**
+   * How long this process holds an event without a renewal; another takes it over within two leases. Default 30 s.
+   */
   readonly leaseMs?: number;
   /**
    * No other process has the store open: slots of a dead process's schedules are run again at once, not after its
@@ -117,8 +119,18 @@ const KNOWN: Readonly<Record<keyof KernelOptions, true>> = {
 
 export interface KernelHealth {
   /** The store's backend, and why it has stopped, if it has. */
-  readonly store: { readonly backend: string; readonly trouble?: string };
-  /** `degraded` while a handler is stuck (`work.stuck`), or ten handlers of one actor have timed out and still run. */
+  readonly store: {
+    readonly backend: string;
+    readonly trouble?: string;
+    /** While the server of the data cannot be reached: since when, why, and the number of parked writes. */
+    readonly away?: { readonly sinceMs: number; readonly reason: string; readonly parked: number };
+    /** Acknowledged commits that a restore or failover has lost. */
+    readonly historyLost?: string;
+  };
+  /**
+   * `degraded` while the store is away or has lost commits, while a handler is stuck (`work.stuck`), or ten handlers
+   * of one actor have timed out and still run.
+   */
   readonly state: "running" | "degraded" | "stopping" | "stopped";
   /** Running asynchronous handlers. */
   readonly work: WorkHealth;

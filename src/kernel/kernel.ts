@@ -9,7 +9,9 @@
  */
 
 import { dirname, join } from "node:path";
+import { nodeWorkerActor } from "../adapters/node-worker.ts";
 import { UnixSocket } from "../adapters/unix-socket.ts";
+import { COMMANDS_THREAD } from "../app/worker-commands.ts";
 import { EventBus } from "../bus/event-bus.ts";
 import type { Handler } from "../bus/handler.ts";
 import { HandlingRing } from "../bus/handling-ring.ts";
@@ -26,6 +28,7 @@ import type { Host } from "../host/host.ts";
 import { systemHost } from "../host/system-host.ts";
 import { DRAIN_MS, HISTORY_KEPT_MS, LAST_ANSWERS_MS } from "../limits.ts";
 import type { Capability, SpawnContext } from "../loop/capability.ts";
+import type { CommandJournal } from "../loop/command-journal.ts";
 import type { EventJournal } from "../loop/event-journal.ts";
 import { EventLoop } from "../loop/event-loop.ts";
 import { memoryCapability } from "../loop/memory.ts";
@@ -52,14 +55,16 @@ import { makeFolder } from "./folder.ts";
 import { given } from "./given.ts";
 import { healthCapability } from "./health-capability.ts";
 import { inspectCapability } from "./inspect-capability.ts";
-import { journalCapability } from "./journal-capability.ts";
+import { journalCapability, sendCapability } from "./journal-capability.ts";
 import { KernelClosedError, KernelLife } from "./kernel-life.ts";
 import { type LimitsByPart, limitsByPart } from "./kernel-limits.ts";
 import { type KernelHealth, type KernelOptions, type KernelParts, requireKernelOptions } from "./kernel-options.ts";
 import { requireStore } from "./open-store.ts";
 import { OpenedSteps } from "./opened-steps.ts";
 import { operatorCapability } from "./operator-capability.ts";
+import { requestStatus } from "./request-status.ts";
 import { RunLog } from "./run-log.ts";
+import { type TokenRecord, Tokens } from "./tokens.ts";
 
 export class Kernel implements AsyncDisposable {
   readonly #host: Host;
@@ -70,10 +75,12 @@ export class Kernel implements AsyncDisposable {
   #bus!: EventBus;
   /** Delivers the kept commands of the journal. */
   #commands!: EventBus;
+  #kept!: CommandJournal;
   #loop!: EventLoop;
   #socket: UnixSocket | undefined;
   #extensions: ExtensionLoader | undefined;
   #apps!: Apps;
+  #tokens!: Tokens;
   #runs: RunLog | undefined;
   #handlings: HandlingRing | undefined;
   readonly #board: WorkBoard;
@@ -140,6 +147,7 @@ export class Kernel implements AsyncDisposable {
     this.#space.scheduler.board = this.#board;
     this.#bus.standing = () => this.#space.scheduler.standing();
     this.#space.scheduler.onError((error, node) => faults.ofNode(error, node?.id));
+    this.#tokens = new Tokens(host, this.#space);
     this.#life.goOn();
     if (options.trace) this.#runs = new RunLog(this.#space.scheduler);
     this.#addSpace(this.#space);
@@ -148,6 +156,7 @@ export class Kernel implements AsyncDisposable {
       ...{ host, store, kernel: this.#space, space: { ...persist, ...limits.space } },
       ...{ leaseMs, alone: options.alone, log: options.log, bus: this.#bus, topicOf: this.#topicOf },
       onSpace: (space) => this.#addSpace(space),
+      startWorker: (url) => nodeWorkerActor(url, COMMANDS_THREAD),
     });
     this.#opened.note("apps", (graceMs) => this.#apps.close(graceMs));
     const others = await this.#space.restore(() => {
@@ -160,11 +169,12 @@ export class Kernel implements AsyncDisposable {
     const ofApp = { ...others, ...this.#apps.capabilities(others) };
     this.#life.goOn();
     const own = { ...this.#builtIn(clearance), timer: this.#timer(limits.timer), ...ofApp };
+    this.#kept = commandsOver(host, this.#commands, this.#noteFailed("kernel", watched.observe));
     this.#loop = await EventLoop.boot({
       ...{ host, capabilities: this.#wired(extensions ? extensions.capabilities(parts, own) : own, watched.observe) },
       ...{
         events: this.#journal(),
-        commands: commandsOver(host, this.#commands, this.#noteFailed("kernel", watched.observe)),
+        commands: this.#kept,
       },
       ...{ ...limits.loop, ...handlings },
       watchQuery: (type, data, watcher) => this.#apps.watch(type, data, watcher),
@@ -301,6 +311,7 @@ export class Kernel implements AsyncDisposable {
         ...{ bus: this.#bus, store: this.#store, space: this.#space, runs: this.#runs, topicOf: this.#topicOf },
         ...{ handlings: this.#handlings, board: this.#board },
         loop: () => this.#loop,
+        requestStatus: (id) => this.#requestStatus(id),
       }),
       operator: operatorCapability({
         ...{ host: this.#host, bus: this.#bus, store: this.#store },
@@ -309,11 +320,22 @@ export class Kernel implements AsyncDisposable {
       }),
       eraser: eraseCapability({ host: this.#host, store: this.#store }),
       journal: journalCapability(this.#bus, this.#topicOf),
+      sender: sendCapability(() => ({
+        commands: this.#kept,
+        handlerOf: (type) => this.#loop.table.route("command", type)?.capability,
+      })),
+      tokens: this.#tokens.capability(),
       memory: memoryCapability(this.#space, clearance),
     };
   }
 
-  // In-process use --------------------------------------------------------------------------------------------------
+  #requestStatus(id: string) {
+    const spaces = [this.#space, ...this.#apps.spaces].map(({ name }) => name);
+    return requestStatus({ store: this.#store, commands: this.#commands, loop: this.#loop, spaces }, id);
+  }
+
+  // In-process use
+  // ---------------------------------------------------------------------------------------------------
 
   get space(): Space {
     return this.#space;
@@ -345,6 +367,11 @@ export class Kernel implements AsyncDisposable {
   /** The cursor after the newest row of the journal. */
   async endCursor(): Promise<string> {
     return cursorOf(await this.#store.journalEnd());
+  }
+
+  /** The record of a token of a client, if it is valid. */
+  authenticate(token: string): Promise<TokenRecord | undefined> {
+    return this.#tokens.find(token);
   }
 
   /** Publishes an event; resolves with its journal id once it is durable. */
@@ -380,15 +407,13 @@ export class Kernel implements AsyncDisposable {
     const extensions = this.#extensions?.statuses ?? [];
     const work = this.#board.health();
     const subscriptions = this.#bus.subscriptions().filter(({ subscriberId }) => subscriberId !== SYSTEM_SUBSCRIBER);
+    const store = storeHealth(this.#store, this.#space.historyLost);
+    const isUnwell =
+      work.stuck > 0 || this.#board.isOverrun || store.away !== undefined || store.historyLost !== undefined;
     return {
-      store: storeHealth(this.#store),
+      store,
       // During the boot only the kernel's own capabilities can ask, and they run.
-      state:
-        state !== "booting" && state !== "running"
-          ? state
-          : work.stuck > 0 || this.#board.isOverrun
-            ? "degraded"
-            : "running",
+      state: state !== "booting" && state !== "running" ? state : isUnwell ? "degraded" : "running",
       work,
       quiescent: this.quiescent,
       recovered: this.#recovered,
@@ -461,7 +486,7 @@ export class Kernel implements AsyncDisposable {
 
   async #close(grace: Grace): Promise<void> {
     this.#life.stops();
-    this.#socket?.quiet();
+    this.#loop.quiet();
     // Pending events are left to the next kernel: new handlers could not journal their messages.
     this.#bus.pause();
     try {
@@ -489,6 +514,12 @@ export class Kernel implements AsyncDisposable {
   }
 }
 
-function storeHealth({ backend, trouble }: Store): KernelHealth["store"] {
-  return trouble === undefined ? { backend } : { backend, trouble };
+function storeHealth({ backend, trouble, connection }: Store, historyLost: string | undefined): KernelHealth["store"] {
+  const { state, sinceMs = 0, reason = "the server of the store cannot be reached", parked } = connection;
+  return {
+    backend,
+    ...(trouble === undefined ? {} : { trouble }),
+    ...(state === "connected" ? {} : { away: { sinceMs, reason, parked } }),
+    ...(historyLost === undefined ? {} : { historyLost }),
+  };
 }

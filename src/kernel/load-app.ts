@@ -1,8 +1,8 @@
 /**
  * Loads the module that a kernel is started with. It exports apps (`app(name, …)`) as its default, in a list, or by
  * name. Its default export may also be capabilities, or a function that returns them. SPEC: A32. Further exports:
- * `extensions` (folder, relative to the module), `patterns` (pieces to resume), `version` (keeps computed values over a
- * restart) and `clearance` (of socket clients).
+ * `extensions` (folder, relative to the module), `patterns` (pieces to resume), `version` (keeps computed values over
+ * a restart) and `clearance` (of socket clients).
  */
 
 import { existsSync, statSync } from "node:fs";

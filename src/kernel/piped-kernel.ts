@@ -12,8 +12,8 @@ export interface Pipes {
 }
 
 /**
- * Reads NDJSON from the input and answers on the output. The kernel closes when the input has ended and all answers are
- * written.
+ * Reads NDJSON from the input and answers on the output. The kernel closes when the input has ended and all answers
+ * are written.
  */
 export async function servePipes(host: Host, kernel: Kernel, pipes: Pipes): Promise<void> {
   await new Stdio({ host, loop: kernel.loop, ...pipes }).ended;

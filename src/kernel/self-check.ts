@@ -1,7 +1,7 @@
 /**
  * A small workload on a store for `millrace doctor`: publishes a few events, handles each, and counts them in a
- * document. Every handling is one commit with receipt, count and journal row, so the numbers agree even after a killed
- * check, whose events are finished now.
+ * document. Every handling is one commit with receipt, count and journal row, so the numbers agree even after a
+ * killed check, whose events are finished now.
  *
  * It handles only its own topic; other events are released.
  */

@@ -56,6 +56,12 @@ export interface Settings extends Readonly<Record<keyof KernelLimits, Setting<nu
 }
 
 export type SettingName = keyof Settings;
+
+/** The default export of `millrace.config.ts`: `export default { log: "info" } satisfies Config`. */
+export type Config = {
+  readonly [Name in Exclude<SettingName, "directory">]?: Settings[Name] extends Setting<infer Value> ? Value : never;
+};
+
 type Value = string | number;
 
 interface Definition {

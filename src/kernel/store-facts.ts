@@ -1,6 +1,6 @@
 /**
- * Facts about a store file for `millrace doctor`: owner, schema, journal mode, size. Reads only the file, also while a
- * kernel has it open.
+ * Facts about a store file for `millrace doctor`: owner, schema, journal mode, size. Reads only the file, also while
+ * a kernel has it open.
  */
 import { statSync } from "node:fs";
 import { DatabaseSync } from "node:sqlite";

@@ -1,6 +1,6 @@
 /**
- * `millrace export --jsonl` and `millrace import`: a store as JSON lines in a file. An export gets its name when it is
- * complete; an import leaves a store only if every line was valid. SPEC: K120-K123.
+ * `millrace export --jsonl` and `millrace import`: a store as JSON lines in a file. An export gets its name when it
+ * is complete; an import leaves a store only if every line was valid. SPEC: K120-K123.
  */
 import { closeSync, createReadStream, existsSync, fsyncSync, openSync, renameSync, rmSync, writeSync } from "node:fs";
 import { dirname } from "node:path";

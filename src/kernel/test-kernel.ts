@@ -1,7 +1,7 @@
 /**
  * A whole kernel for tests: memory store, simulated time, simulated process. Time passes only where the test says so,
- * and while it waits for an answer. `crash` kills the process at once, `restart` ends it in order; a new one opens the
- * same disk. SPEC: T60-T66.
+ * and while it waits for an answer. `crash` kills the process at once, `restart` ends it in order; a new one opens
+ * the same disk. SPEC: T60-T66.
  *
  *     await using t = await testKernel(shop);
  *     await t.command("Shop.Order", { price: 30 });

@@ -14,6 +14,8 @@ export interface CommandJournal {
   keep(message: Message, capability: string): Promise<KeptBefore | undefined>;
   /** The status of a journaled command, by its id; undefined if the row was removed. */
   find(id: string): Promise<KeptBefore | undefined>;
+  /** Calls back whenever another process may have settled commands, until the returned function is called. */
+  onForeignChange?(listener: () => void): () => void;
   /**
    * Closes the row of a message that is not handed out: "withdrawn"; "underway" if a process holds it; "gone" if it is
    * settled or unknown.

@@ -282,6 +282,11 @@ export class EventLoop {
     }
   }
 
+  /** Adapters take no more requests; earlier ones are still answered. */
+  quiet(): void {
+    for (const adapter of this.#adapters) adapter.quiet?.();
+  }
+
   /** Takes no more messages, answers pending requests with 503, and ends the actors. */
   async stop(): Promise<void> {
     this.#lanes.close();

@@ -1,15 +1,17 @@
 /**
- * Journaled commands that are not delivered to this loop: another process shares the journal, and may have taken or
- * handled a command that a client asked for here. This component asks the journal for their status. SPEC: L43.
+ * Commands that this loop has kept and that are not delivered to it: another process shares the journal, and may take
+ * what was kept here. The journal is asked for their outcome. SPEC: L43, L111.
  *
  * ```
- *   idle ──a journaled command is not delivered──> asks the journal every second ──all delivered or settled──> idle
+ *   none ──a command is kept and not delivered──> waiting ──another process writes to the journal, or 5 s──> asking
+ *    ^                                               ^                                                      │
+ *    └────────────each was delivered or settled──────┴──────────────────────────some are left───────────────┘
  * ```
- * If commands are delivered as soon as they are journaled, it asks for none. Of a long backlog it asks for a bounded
- * number at a time, in turn.
+ * Commands that are delivered as soon as they are kept cost no question: only writes of other processes wake it.
+ * Of a long backlog a bounded number is asked for at a time, by turns.
  */
 import type { Host, Timer } from "../host/host.ts";
-import { KEPT_ASKED_MAX, KEPT_LOOK_MS } from "../limits.ts";
+import { KEPT_ASKED_MAX, KEPT_LOOK_MS, KEPT_LOOK_PAUSE_MS } from "../limits.ts";
 import type { CommandJournal, KeptBefore } from "./command-journal.ts";
 import type { PendingRequest } from "./pending-table.ts";
 
@@ -28,8 +30,13 @@ const UNKNOWN: KeptBefore = { status: "pending" };
 export class KeptElsewhere {
   readonly #parts: KeptElsewhereParts;
   readonly #watched = new Set<PendingRequest>();
+  #state: "none" | "waiting" | "asking" | "stopped" = "none";
   #timer: Timer | undefined;
-  #isStopped = false;
+  /** Another process has written since the last question. */
+  #isWoken = false;
+  /** No question before this time, by the monotonic clock. */
+  #pauseUntilMs = 0;
+  #unwatch: (() => void) | undefined;
 
   constructor(parts: KeptElsewhereParts) {
     this.#parts = parts;
@@ -37,24 +44,52 @@ export class KeptElsewhere {
 
   watch(entry: PendingRequest): void {
     this.#watched.add(entry);
-    if (!this.#isStopped)
-      this.#timer ??= this.#parts.host.timer(KEPT_LOOK_MS, () => void this.#look(), { keepAlive: false });
+    if (this.#state !== "none") return;
+    this.#unwatch ??= this.#parts.journal.onForeignChange?.(() => this.#wake());
+    this.#wait();
   }
 
   stop(): void {
-    this.#isStopped = true;
+    this.#state = "stopped";
     this.#timer?.cancel();
+    this.#unwatch?.();
   }
 
-  async #look(): Promise<void> {
-    const { journal, found } = this.#parts;
+  #wake(): void {
+    if (this.#state === "none" || this.#state === "stopped" || this.#isWoken) return;
+    this.#isWoken = true;
+    if (this.#state === "waiting") this.#wait();
+  }
+
+  #wait(): void {
+    const { host } = this.#parts;
+    this.#state = "waiting";
+    this.#timer?.cancel();
+    const delayMs = this.#isWoken ? Math.max(0, this.#pauseUntilMs - host.monotonic()) : KEPT_LOOK_MS;
+    this.#timer = host.timer(delayMs, () => void this.#ask(), { keepAlive: false });
+  }
+
+  async #ask(): Promise<void> {
+    const { host, journal, found } = this.#parts;
+    this.#state = "asking";
+    this.#isWoken = false;
+    const startMs = host.monotonic();
     const asked = [...this.#watched].slice(0, KEPT_ASKED_MAX);
     for (const entry of asked) {
       this.#watched.delete(entry);
       const row = journal.find(entry.id);
       found(entry, await row.then((now = REMOVED) => now).catch(() => UNKNOWN));
     }
-    this.#timer = undefined;
-    for (const entry of this.#watched) return this.watch(entry);
+    if (this.#isStopped) return;
+    this.#pauseUntilMs = host.monotonic() + Math.max(KEPT_LOOK_PAUSE_MS, 2 * (host.monotonic() - startMs));
+    if (this.#watched.size > 0) return this.#wait();
+    this.#state = "none";
+    this.#unwatch?.();
+    this.#unwatch = undefined;
+  }
+
+  /** `stop` may be called while the journal is asked. */
+  get #isStopped(): boolean {
+    return this.#state === "stopped";
   }
 }

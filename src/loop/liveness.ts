@@ -20,6 +20,8 @@ export interface Liveness {
 export interface AdapterLife {
   /** Bytes or messages that are written and not yet taken by the clients. */
   readonly frames: number;
+  /** Takes no more requests; earlier ones are still answered. */
+  quiet?(): void;
   /** Closes its connections; `EventLoop.stop` calls it for adapters that are still attached. */
   close?(): unknown;
 }

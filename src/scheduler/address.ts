@@ -31,7 +31,7 @@ export class DocumentIndex implements Attachment {
   /** Nodes with the document among their outputs; usually none or one. */
   writers: readonly SchedulerNode[] = NO_WRITERS;
   /** The graph's tick at the last plain read that brought the document up to date; see `outside-reads.ts`. */
-  lookedAt = 0;
+  upToDateAt = 0;
   /** Addresses with live readers; while there are none, a change need not search the trie. */
   liveAddresses = 0;
   /**
@@ -55,7 +55,7 @@ export class DocumentIndex implements Attachment {
     return this.writers.find(({ output }) => output?.home === this);
   }
 
-  made(): void {
+  added(): void {
     if (this.#room-- === 0) this.replica.whenUnused(() => this.#sweep());
   }
 
@@ -146,7 +146,7 @@ export class Address {
     if (child === undefined) {
       child = new Address(this.home, this, step);
       this.children.set(step, child);
-      this.home.made();
+      this.home.added();
     }
     return child;
   }

@@ -30,8 +30,8 @@ export class Agenda {
 
   /** Queues a live node that is not clean: now, or when its gate opens. */
   offer(node: SchedulerNode): void {
-    if (node.particulars !== null) {
-      node.particulars.isWaiting = false;
+    if (node.extras !== null) {
+      node.extras.isWaiting = false;
       if (this.#isHeld(node)) return;
     }
     // The runner offers a running node again when its run ends.
@@ -65,7 +65,7 @@ export class Agenda {
 
   /** Removes a queued node because it runs now. */
   take(node: SchedulerNode): void {
-    if (node.particulars === null) this.primary.remove(node);
+    if (node.extras === null) this.primary.remove(node);
     else this.withdraw(node);
   }
 
@@ -81,7 +81,7 @@ export class Agenda {
   }
 
   #queueOf(node: SchedulerNode): WorkQueue {
-    const isPrimary = node.particulars === null || node.envelope === undefined || node.promoted;
+    const isPrimary = node.extras === null || node.envelope === undefined || node.promoted;
     return isPrimary ? this.primary : this.idle;
   }
 

@@ -20,7 +20,7 @@ interface Reasoned {
   /** Why it ran last. */
   lastReason: Reason;
   /** If the reason is the last list: the length of its matched prefix. */
-  met: number;
+  matched: number;
 }
 
 /** Longer lists are searched with a set. */
@@ -31,7 +31,7 @@ const members = new WeakMap<readonly Address[], Set<Address>>();
 const NONE: readonly Address[] = Object.freeze([]);
 
 export function causesOf(node: Reasoned): readonly Address[] {
-  return causesIn(metOf(node));
+  return causesIn(matchedOf(node));
 }
 
 export function causesIn(reason: Reason): readonly Address[] {
@@ -40,9 +40,9 @@ export function causesIn(reason: Reason): readonly Address[] {
 }
 
 /** The current reason, without the unmatched rest of the last list. */
-function metOf({ reason, lastReason, met }: Reasoned): Reason {
-  if (reason === null || reason !== lastReason || !isList(reason) || reason.length === met) return reason;
-  return reason.slice(0, met);
+function matchedOf({ reason, lastReason, matched }: Reasoned): Reason {
+  if (reason === null || reason !== lastReason || !isList(reason) || reason.length === matched) return reason;
+  return reason.slice(0, matched);
 }
 
 export function addCause(node: Reasoned, cause: Address): void {
@@ -53,7 +53,7 @@ export function addCause(node: Reasoned, cause: Address): void {
 function addAnother(node: Reasoned, reason: Address | readonly Address[], cause: Address): void {
   if (!isList(reason)) addSecond(node, reason, cause);
   else if (reason !== node.lastReason) addToList(reason as Address[], cause);
-  else if (reason[node.met] === cause) node.met++;
+  else if (reason[node.matched] === cause) node.matched++;
   else leaveLast(node, reason, cause);
 }
 
@@ -61,14 +61,14 @@ function addSecond(node: Reasoned, first: Address, second: Address): void {
   const last = node.lastReason;
   const isAsLast = last !== null && isList(last) && last[0] === first && last[1] === second;
   node.reason = isAsLast ? last : [first, second];
-  node.met = 2;
+  node.matched = 2;
 }
 
 /** The cause differs from the next one of the last list, or was matched before. */
 function leaveLast(node: Reasoned, last: readonly Address[], cause: Address): void {
-  const own = last.slice(0, node.met);
+  const own = last.slice(0, node.matched);
   addToList(own, cause);
-  if (own.length > node.met || own.length > LISTED_MAX) node.reason = own;
+  if (own.length > node.matched || own.length > LISTED_MAX) node.reason = own;
 }
 
 function addToList(causes: Address[], cause: Address): void {
@@ -91,7 +91,7 @@ export function takeCauses(node: Reasoned): void {
 }
 
 function takeList(node: Reasoned, list: readonly Address[]): void {
-  node.lastReason = metOf(node);
+  node.lastReason = matchedOf(node);
   node.reason = null;
   if (list.length > LISTED_MAX) members.delete(list);
 }

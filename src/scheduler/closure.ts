@@ -57,7 +57,7 @@ export class Closure {
     const node = this.#demand(address, shallow);
     do {
       if (!this.#parts.work.finishBefore(node) || this.#isHeldUp(node)) return false;
-    } while (this.#putBefore(node));
+    } while (this.#orderBefore(node));
     // If a computed value waits for documents, its reader waits too.
     if (!address.document.isReadable && isDerived(address.home)) return false;
     this.#upToDateAt = this.#parts.graph.tick;
@@ -145,7 +145,7 @@ export class Closure {
    * Orders queued nodes that lead to this node before it; true if there were any. Nodes that are left after ordering by
    * height lead here over envelopes.
    */
-  #putBefore(node: SchedulerNode): boolean {
+  #orderBefore(node: SchedulerNode): boolean {
     const { agenda, graph } = this.#parts;
     if (agenda.isEmpty || !graph.hasEnvelopes) return false;
     const before = [...agenda.idle, ...agenda.primary].filter((queued) => queued !== node && leadsTo(queued, node));
@@ -171,7 +171,7 @@ export function leadsTo(from: SchedulerNode, to: SchedulerNode): boolean {
   for (const node of seen) {
     if (node === to) return true;
     for (const reader of readersOf(node)) seen.add(reader);
-    for (const place of node.envelope ?? NOTHING) for (const reader of readersInside(place)) seen.add(reader);
+    for (const place of node.envelope ?? NONE) for (const reader of readersInside(place)) seen.add(reader);
   }
   return false;
 }
@@ -181,4 +181,4 @@ function* readersInside({ home, path }: Address): Iterable<SchedulerNode> {
   for (const { node, address } of linkedEdges(home.root)) if (overlap(path, address.path)) yield node;
 }
 
-const NOTHING: readonly Address[] = Object.freeze([]);
+const NONE: readonly Address[] = Object.freeze([]);

@@ -92,7 +92,7 @@ export function compose(host: Host) {
   quiescence.activity = settle;
   quiescence.sends = events;
   settle.sends = events;
-  invalidation.falls = events;
+  invalidation.rollbackListener = events;
   return {
     ...base,
     flow,

@@ -62,7 +62,7 @@ export class Dispatch {
   /** Advances the head as far as possible; true if the queue moved on. */
   advance(queue: SendQueue): boolean {
     const send = queue.head;
-    if (send === undefined || queue.running !== undefined || queue.isAhead || queue.isShaken) return false;
+    if (send === undefined || queue.running !== undefined || queue.isAhead || queue.hasRollback) return false;
     // Every other wait is cleared by the component that set it.
     if (send.wait !== undefined && send.wait.kind !== "nodes") return false;
     if (send.origin?.state === "failed") {

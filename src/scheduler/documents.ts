@@ -14,7 +14,7 @@ import type { NodeSpec, SchedulerNode } from "./node.ts";
 import { isResumed } from "./node-record.ts";
 import type { Registry } from "./registry.ts";
 
-const NOTHING: readonly never[] = Object.freeze([]);
+const NONE: readonly never[] = Object.freeze([]);
 
 export class Documents {
   readonly #registry: Registry;
@@ -33,7 +33,7 @@ export class Documents {
   root(replica: Replica, ref: DocumentRef): Address {
     this.#known(replica);
     const index = this.#graph.index(replica, ref);
-    if (index.writers.length === 0 && ref.scope === SHARED_SCOPE) this.#lookedAt(index);
+    if (index.writers.length === 0 && ref.scope === SHARED_SCOPE) this.#firstAccess(index);
     return index.root;
   }
 
@@ -49,7 +49,7 @@ export class Documents {
   }
 
   /** The first access to a document, which may be the output of a computation without an output yet. */
-  #lookedAt({ replica, document, root }: DocumentIndex): void {
+  #firstAccess({ replica, document, root }: DocumentIndex): void {
     const node = this.#registry.find(document.id);
     if (node !== undefined && node.outputIn === replica && node.output === undefined) this.#place(node, root);
   }
@@ -73,8 +73,8 @@ export class Documents {
   /** Registers a new node's outputs. An output that cannot be found by the node's name later is created now. */
   claim(node: SchedulerNode, { outputs, outputIn, id }: NodeSpec): void {
     if (node.output !== undefined) this.#takeOver(node, node.output);
-    for (const output of outputs ?? NOTHING) this.#graph.addWriter(node, output.home);
-    for (const place of node.envelope ?? NOTHING) this.#graph.addEnvelope(place);
+    for (const output of outputs ?? NONE) this.#graph.addWriter(node, output.home);
+    for (const place of node.envelope ?? NONE) this.#graph.addEnvelope(place);
     if (outputIn !== undefined && node.output === undefined) this.#placeUnlessUnseen(node, outputIn, id);
   }
 
@@ -82,9 +82,9 @@ export class Documents {
   release(node: SchedulerNode): void {
     if (node.isHidden) node.output?.document.madeHere();
     for (const output of node.outputs) this.#graph.removeWriter(node, output.home);
-    for (const place of node.envelope ?? NOTHING) this.#graph.removeEnvelope(place);
+    for (const place of node.envelope ?? NONE) this.#graph.removeEnvelope(place);
     if (this.#keptFor.size === 0) return;
-    for (const address of this.#keptFor.get(node) ?? NOTHING) address.letGo();
+    for (const address of this.#keptFor.get(node) ?? NONE) address.letGo();
     this.#keptFor.delete(node);
   }
 
@@ -92,7 +92,7 @@ export class Documents {
   keepFor(node: SchedulerNode, address: Address): void {
     if (!node.registered) return;
     address.hold();
-    this.#keptFor.set(node, [...(this.#keptFor.get(node) ?? NOTHING), address]);
+    this.#keptFor.set(node, [...(this.#keptFor.get(node) ?? NONE), address]);
   }
 
   /**

@@ -1,6 +1,8 @@
 /**
- * Plain writes that leave their handler, on engines without an async context. There, code after an `await` does not know its handler, and
- * its plain write is a commit of its own. Such a write is reported, once for each handler, if an asynchronous handler that still runs has
+ * Plain writes that leave their handler, on engines without an async context. There, code after an `await` does not
+ * know its handler, and
+ * its plain write is a commit of its own. Such a write is reported, once for each handler, if an asynchronous handler
+ * that still runs has
  * read or written the same document. On other engines nothing is added here. SPEC: U46, U120.
  */
 import type { Attempt, Home } from "../work/attempt.ts";

@@ -17,7 +17,7 @@ import type { Attempts } from "./attempts.ts";
 import type { Dispatch, HandlerLoader } from "./dispatch.ts";
 import { callerEventId, EventStem, originHash } from "./event-id.ts";
 import { Handling } from "./handling.ts";
-import type { FallListener } from "./invalidation.ts";
+import type { RollbackListener } from "./invalidation.ts";
 import type { Runner } from "./runner.ts";
 import { Send, type SendOptions, type Sent, type Wait } from "./send.ts";
 import type { SendAnswers } from "./send-answers.ts";
@@ -35,7 +35,7 @@ export interface QueueSnapshot {
   readonly head?: { readonly stream: string; readonly id: string; readonly waitsFor?: Wait["kind"] };
 }
 
-export class Events implements FallListener {
+export class Events implements RollbackListener {
   readonly #runner: Runner;
   readonly #attempts: Attempts;
   readonly #dispatch: Dispatch;
@@ -104,12 +104,12 @@ export class Events implements FallListener {
    * A rollback is seen at once, and the outcomes of its sends follow in a microtask. No send is dispatched in between,
    * because it would overtake them.
    */
-  fell(replica: Replica): void {
+  rolledBack(replica: Replica): void {
     const queue = this.#queues.get(replica);
-    if (queue === undefined || queue.isShaken) return;
-    queue.isShaken = true;
+    if (queue === undefined || queue.hasRollback) return;
+    queue.hasRollback = true;
     this.#host.microtask(() => {
-      queue.isShaken = false;
+      queue.hasRollback = false;
       this.#work.wake();
     });
   }
@@ -119,7 +119,7 @@ export class Events implements FallListener {
     const handler = { ...options, name: options.name ?? (run.name || "a handler without a name"), run };
     stream.register(handler);
     this.#closed.delete(stream);
-    if (stream.asideCount > 0) stream.queue.takeBack(stream.takeAside());
+    if (stream.asideCount > 0) stream.queue.requeueAll(stream.takeAside());
     this.#work.wake();
     return () => {
       if (stream.handler === handler) stream.handler = undefined;

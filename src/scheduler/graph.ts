@@ -168,7 +168,7 @@ export class Graph {
   /** Adds a writer to a document that may have live readers already. */
   addWriter(node: SchedulerNode, index: DocumentIndex): void {
     index.writers = index.writers.length === 0 ? [node] : [...index.writers, node];
-    index.lookedAt = 0;
+    index.upToDateAt = 0;
     index.root.hold();
     if (index.liveAddresses === 0) return;
     for (const edge of linkedEdges(index.root)) {
@@ -296,7 +296,7 @@ export class Graph {
   #wakeAll(): void {
     for (let node = this.#waking.pop(); node !== undefined; node = this.#waking.pop()) {
       if (node.live || node.demand === 0) continue;
-      if (node.particulars !== null) enterReads(node);
+      if (node.extras !== null) enterReads(node);
       node.live = true;
       let last: Edge | null = null;
       for (let edge = node.reads; edge !== null; edge = edge.next) {
@@ -315,7 +315,7 @@ export class Graph {
         this.#link(edge);
         last = edge;
       }
-      if (node.particulars !== null && hasForeignOutput(node)) this.#invalid(node, node.output as Address);
+      if (node.extras !== null && hasForeignOutput(node)) this.#invalid(node, node.output as Address);
       if (node.status !== "clean") this.#agenda.offer(node);
     }
   }

@@ -112,13 +112,13 @@ export class Introspection {
   /** A computation wrote outside of its declared outputs (§4.3): its readers are not ordered after it. */
   wroteOutside(node: SchedulerNode, address: Address): void {
     this.outsideWrites++;
-    this.#note(node, "outside-write", NOTHING, String(address));
+    this.#note(node, "outside-write", NONE, String(address));
   }
 
   /** Sent by a node, by a handler, or by plain code. */
   sent(stream: StreamRecord, sent: Sent, by: string | undefined): void {
     const { send } = this.#trace;
-    if (send.on) send.note({ node: stream, kind: "sent", because: by === undefined ? NOTHING : [by], detail: sent.id });
+    if (send.on) send.note({ node: stream, kind: "sent", because: by === undefined ? NONE : [by], detail: sent.id });
   }
 
   /** A send has its outcome. */
@@ -151,7 +151,7 @@ export class Introspection {
     if (same || this.#notIdempotent.has(node)) return;
     this.#notIdempotent.add(node);
     const detail = `${node.id} wrote other values when it ran again on the same inputs`;
-    this.#note(node, "not-idempotent", NOTHING, detail);
+    this.#note(node, "not-idempotent", NONE, detail);
     this.report(
       new Error(`${detail}; a computation may run any number of times, so it must not count, draw or append`),
       node,
@@ -304,7 +304,7 @@ export class Introspection {
   }
 }
 
-const NOTHING: readonly Address[] = [];
+const NONE: readonly Address[] = [];
 
 function readsOf(node: SchedulerNode): Edge[] {
   const reads: Edge[] = [];
@@ -314,7 +314,7 @@ function readsOf(node: SchedulerNode): Edge[] {
 }
 
 function writesOf(node: SchedulerNode): (Address | string)[] {
-  const { output, outputIn, outputs, envelope = NOTHING } = node;
+  const { output, outputIn, outputs, envelope = NONE } = node;
   // An output that is not created yet is the document with the node's name.
   return output === undefined && outputIn !== undefined ? [node.id, ...envelope] : [...outputs, ...envelope];
 }

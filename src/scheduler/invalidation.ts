@@ -39,12 +39,12 @@ interface Comparison {
 }
 
 /** Hears of rolled-back commits of a replica before their callers do. */
-export interface FallListener {
-  fell(replica: Replica): void;
+export interface RollbackListener {
+  rolledBack(replica: Replica): void;
 }
 
 export class Invalidation {
-  #falls: FallListener | undefined;
+  #rollbackListener: RollbackListener | undefined;
   /** Counted work: readers visited. */
   visited = 0;
   readonly #graph: Graph;
@@ -63,8 +63,8 @@ export class Invalidation {
     this.#commitTrace = trace.commit;
   }
 
-  set falls(listener: FallListener) {
-    this.#falls = listener;
+  set rollbackListener(listener: RollbackListener) {
+    this.#rollbackListener = listener;
   }
 
   /** Listens to a replica; a second call has no effect. */
@@ -92,7 +92,7 @@ export class Invalidation {
   }
 
   #notified(replica: Replica, notification: Notification): void {
-    if (notification.kind === "revert") this.#falls?.fell(replica);
+    if (notification.kind === "revert") this.#rollbackListener?.rolledBack(replica);
     if (this.#commitTrace.on) this.#noteCommit(replica, notification);
     // Labels first, because the label of a change decides which nodes it may wake.
     for (const { before, after, ...ref } of notification.labels ?? NONE) {
@@ -257,7 +257,7 @@ export class Invalidation {
   #mark(edge: Edge, source?: object, group?: string): void {
     this.visited++;
     const { node, address: cause } = edge;
-    if (node === source || (node.particulars !== null && isNotTold(edge, group))) return;
+    if (node === source || (node.extras !== null && isNotTold(edge, group))) return;
     this.#invalid(node, cause);
   }
 
@@ -269,7 +269,7 @@ export class Invalidation {
     node.status = "invalid";
     addCause(node, cause);
     if (this.#trace.on) this.#trace.note({ node: node.id, kind: "invalidated", because: cause.alone });
-    if (node.particulars !== null) this.#gates.invalidated(node);
+    if (node.extras !== null) this.#gates.invalidated(node);
     this.#agenda.offer(node);
   }
 }

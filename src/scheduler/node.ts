@@ -98,7 +98,7 @@ export function isProcess({ kind, envelope }: SchedulerNode): boolean {
 }
 
 /** Fields that few nodes need. A node without any of them is smaller, and one null check tells. */
-class Particulars {
+class NodeExtras {
   envelope: readonly Address[] | undefined;
   parent: SchedulerNode | undefined;
   changeGroup: string | undefined;
@@ -131,7 +131,7 @@ export class SchedulerNode {
   /** The causes that made it invalid (the trigger reads of §10), and those of its last run; owned by `causes.ts`. */
   reason: Reason = null;
   lastReason: Reason = null;
-  met = 0;
+  matched = 0;
   /** The argument of its function; created by the first run. */
   handle: RunHandle | null = null;
   /** Replaced when its creator makes the node again. */
@@ -141,7 +141,7 @@ export class SchedulerNode {
   /** The place of a computation's result; undefined until the first access if `outputIn` is given. */
   output: Address | undefined;
   /** Null for most nodes; other modules use the accessors below. */
-  particulars: Particulars | null = null;
+  extras: NodeExtras | null = null;
   /** Runs in the pass of its last run; owned by settle. */
   passRuns = 0;
   pass = 0;
@@ -181,21 +181,21 @@ export class SchedulerNode {
     this.#outputs = spec.outputs?.length === 1 && this.output !== undefined ? undefined : spec.outputs;
     this.ordinal = ordinal;
     this.height = ordinal;
-    if (isParticular(spec)) this.#specify(spec);
+    if (hasExtras(spec)) this.#specify(spec);
   }
 
   #specify({ envelope, parent, changeGroup, clearance, whileLoading }: NodeSpec): void {
-    const particulars = this.#particular();
-    particulars.whileLoading = whileLoading;
-    particulars.envelope = envelope;
-    particulars.parent = parent;
-    particulars.changeGroup = changeGroup;
-    particulars.clearance = clearance === undefined ? undefined : labelOf(clearance);
+    const extras = this.#ownExtras();
+    extras.whileLoading = whileLoading;
+    extras.envelope = envelope;
+    extras.parent = parent;
+    extras.changeGroup = changeGroup;
+    extras.clearance = clearance === undefined ? undefined : labelOf(clearance);
   }
 
-  #particular(): Particulars {
-    this.particulars ??= new Particulars();
-    return this.particulars;
+  #ownExtras(): NodeExtras {
+    this.extras ??= new NodeExtras();
+    return this.extras;
   }
 
   [INSPECT](): string {
@@ -213,78 +213,78 @@ export class SchedulerNode {
   }
 
   get envelope(): readonly Address[] | undefined {
-    return this.particulars === null ? undefined : this.particulars.envelope;
+    return this.extras === null ? undefined : this.extras.envelope;
   }
 
   get parent(): SchedulerNode | undefined {
-    return this.particulars === null ? undefined : this.particulars.parent;
+    return this.extras === null ? undefined : this.extras.parent;
   }
 
   get changeGroup(): string | undefined {
-    return this.particulars === null ? undefined : this.particulars.changeGroup;
+    return this.extras === null ? undefined : this.extras.changeGroup;
   }
 
   get clearance(): Label | undefined {
-    return this.particulars === null ? undefined : this.particulars.clearance;
+    return this.extras === null ? undefined : this.extras.clearance;
   }
 
   get gate(): GateState | undefined {
-    return this.particulars === null ? undefined : this.particulars.gate;
+    return this.extras === null ? undefined : this.extras.gate;
   }
 
   set gate(gate: GateState) {
-    this.#particular().gate = gate;
+    this.#ownExtras().gate = gate;
   }
 
   get record(): NodeRecord | undefined {
-    return this.particulars === null ? undefined : this.particulars.record;
+    return this.extras === null ? undefined : this.extras.record;
   }
 
   set record(record: NodeRecord | undefined) {
-    this.#particular().record = record;
+    this.#ownExtras().record = record;
   }
 
   get whileLoading(): WhileLoading {
-    return this.particulars?.whileLoading ?? (this.kind === "effect" ? "abandon" : "finish");
+    return this.extras?.whileLoading ?? (this.kind === "effect" ? "abandon" : "finish");
   }
 
   get isWaiting(): boolean {
-    return this.particulars === null ? false : this.particulars.isWaiting;
+    return this.extras === null ? false : this.extras.isWaiting;
   }
 
   set isWaiting(isWaiting: boolean) {
-    this.#particular().isWaiting = isWaiting;
+    this.#ownExtras().isWaiting = isWaiting;
   }
 
   get isHidden(): boolean {
-    return this.particulars === null ? false : this.particulars.isHidden;
+    return this.extras === null ? false : this.extras.isHidden;
   }
 
   set isHidden(isHidden: boolean) {
-    this.#particular().isHidden = isHidden;
+    this.#ownExtras().isHidden = isHidden;
   }
 
   get promoted(): boolean {
-    return this.particulars?.promoted ?? false;
+    return this.extras?.promoted ?? false;
   }
 
   set promoted(promoted: boolean) {
-    this.#particular().promoted = promoted;
+    this.#ownExtras().promoted = promoted;
   }
 
   get madeIn(): number {
-    return this.particulars?.madeIn ?? 0;
+    return this.extras?.madeIn ?? 0;
   }
 
   get caughtAt(): number {
-    return this.particulars?.caughtAt ?? 0;
+    return this.extras?.caughtAt ?? 0;
   }
 
   /** A run of its creator has made it, for the first time or again. */
   madeBy(run: number, caughtAt: number): void {
-    const particulars = this.#particular();
-    particulars.madeIn = run;
-    particulars.caughtAt = caughtAt;
+    const extras = this.#ownExtras();
+    extras.madeIn = run;
+    extras.caughtAt = caughtAt;
   }
 
   /** Documents it writes: the output first, then static side-write targets. */
@@ -293,7 +293,7 @@ export class SchedulerNode {
   }
 }
 
-function isParticular({ envelope, parent, changeGroup, clearance, whileLoading }: NodeSpec): boolean {
+function hasExtras({ envelope, parent, changeGroup, clearance, whileLoading }: NodeSpec): boolean {
   const isOrdered = envelope !== undefined || parent !== undefined || changeGroup !== undefined;
   return isOrdered || clearance !== undefined || whileLoading !== undefined;
 }

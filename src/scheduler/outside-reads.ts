@@ -45,13 +45,13 @@ export class OutsideReads {
   bringUpToDate(address: Address, shallow: boolean): void {
     const work = this.#work as ReadWork;
     const { home } = address;
-    if (!work.hasUntold && (home.lookedAt === this.#graph.tick || this.#isClean(home))) return;
+    if (!work.hasUntold && (home.upToDateAt === this.#graph.tick || this.#isClean(home))) return;
     work.beginRead();
     const observer = this.#observe(address, shallow);
     this.#agenda.holdEffects();
     try {
       this.#runUpstream(observer, work);
-      home.lookedAt = this.#graph.tick;
+      home.upToDateAt = this.#graph.tick;
     } finally {
       this.#release(observer);
       this.#agenda.releaseEffects();

@@ -20,7 +20,7 @@ export class Precedence {
 
   /** Whether another node must run first; then the order has been changed. */
   comesLater(node: SchedulerNode): boolean {
-    const mayHaveToWait = node.particulars !== null || !this.#agenda.idle.isEmpty || this.#graph.heights.hasCircles;
+    const mayHaveToWait = node.extras !== null || !this.#agenda.idle.isEmpty || this.#graph.heights.hasCircles;
     return mayHaveToWait && this.#hasToWait(node);
   }
 

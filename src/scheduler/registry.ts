@@ -4,7 +4,7 @@
  */
 import { type NodeSpec, SchedulerNode } from "./node.ts";
 
-const NOBODY: readonly SchedulerNode[] = Object.freeze([]);
+const NONE: readonly SchedulerNode[] = Object.freeze([]);
 
 export class Registry {
   readonly #nodes = new Map<string, SchedulerNode>();
@@ -35,7 +35,7 @@ export class Registry {
 
   /** Removes and returns the nodes that a node has created. */
   takeChildren(parent: SchedulerNode): Iterable<SchedulerNode> {
-    const children = this.#children.get(parent) ?? NOBODY;
+    const children = this.#children.get(parent) ?? NONE;
     this.#children.delete(parent);
     return children;
   }

@@ -93,7 +93,7 @@ export class RunWrites {
     run.unit.labels = raises;
   }
 
-  takeBack(run: Run): void {
+  rollBack(run: Run): void {
     run.unit?.undo();
     run.unit = null;
   }

@@ -260,7 +260,7 @@ export class Runner implements RunHome {
     node.status = "clean";
     node.slot = RUNNING;
     const run = this.#begin(node);
-    const isPlain = node.output !== undefined && node.particulars === null;
+    const isPlain = node.output !== undefined && node.extras === null;
     const began = isPlain ? NOT_TIMED : this.#beginOther(run);
     const outer = this.current;
     const outerUntracked = this.isUntracked;
@@ -283,7 +283,7 @@ export class Runner implements RunHome {
       return this.#finishLater(run, result, wasNew);
     }
     // A run that waits for documents does not count, so it starts no throttle.
-    if ((began !== NOT_TIMED || node.particulars !== null) && !run.isEarly) this.#timing.end(node, began);
+    if ((began !== NOT_TIMED || node.extras !== null) && !run.isEarly) this.#timing.end(node, began);
     try {
       if (threw) this.#threw(run, thrown, wasNew);
       else this.#finish(run, result, wasNew);
@@ -331,7 +331,7 @@ export class Runner implements RunHome {
       // Writes in place must be committed before other code can read the documents.
       this.#endStretch(run);
     } catch (error) {
-      this.#writes.takeBack(run);
+      this.#writes.rollBack(run);
       thrown = error;
       threw = true;
     }
@@ -375,7 +375,7 @@ export class Runner implements RunHome {
       if (outer !== run) this.#endStretch(run);
       return result;
     } catch (error) {
-      if (outer !== run) this.#writes.takeBack(run);
+      if (outer !== run) this.#writes.rollBack(run);
       throw error;
     } finally {
       this.current = outer;
@@ -383,7 +383,7 @@ export class Runner implements RunHome {
   }
 
   #endStretch(run: Run): void {
-    if (run.isAbandoned) this.#writes.takeBack(run);
+    if (run.isAbandoned) this.#writes.rollBack(run);
     else this.#writes.commit(run);
   }
 
@@ -413,7 +413,7 @@ export class Runner implements RunHome {
     try {
       return code();
     } catch (error) {
-      this.#writes.takeBack(run);
+      this.#writes.rollBack(run);
       throw error;
     }
   }
@@ -433,19 +433,19 @@ export class Runner implements RunHome {
 
   #finish(run: Run, result: unknown, wasNew: boolean): void {
     const { node, tail } = run;
-    if (!node.registered) return this.#writes.takeBack(run);
+    if (!node.registered) return this.#writes.rollBack(run);
     if (run.isAbandoned) return this.#startOver(run, wasNew);
     if (run.isEarly && this.#mustWait(run)) {
       this.#graph.trimReads(node, tail);
       return this.#startOver(run, wasNew);
     }
-    const { output, particulars } = node;
-    if (particulars !== null && this.#hasReadTooEarly(run)) return;
+    const { output, extras } = node;
+    if (extras !== null && this.#hasReadTooEarly(run)) return;
     if ((tail === null ? node.reads : tail.next) !== null) this.#graph.trimReads(node, tail);
     try {
-      if (run.unit !== null || particulars !== null) this.#writes.commit(run);
+      if (run.unit !== null || extras !== null) this.#writes.commit(run);
       if (output !== undefined) {
-        if (particulars?.isHidden) this.#reveal(node, output);
+        if (extras?.isHidden) this.#reveal(node, output);
         this.#writes.put(run, output, result);
       }
     } catch (error) {
@@ -458,7 +458,7 @@ export class Runner implements RunHome {
     }
     node.runs++;
     this.#introspection.ran(run);
-    if (particulars !== null && node.record !== undefined) this.#persistence.ran(node, node.record);
+    if (extras !== null && node.record !== undefined) this.#persistence.ran(node, node.record);
     if (this.#introspection.checksIdempotency && node.kind === "computation") this.#rehearse(node);
   }
 
@@ -476,7 +476,7 @@ export class Runner implements RunHome {
       // The first run did not throw.
       this.#introspection.compare(node, undefined, true);
     } finally {
-      this.#writes.takeBack(run);
+      this.#writes.rollBack(run);
       this.current = outer;
     }
   }
@@ -484,10 +484,10 @@ export class Runner implements RunHome {
   /** The reads of this run and of the last stay registered: a change of any of them is a reason to try again. */
   #failed(run: Run, error: unknown): void {
     const { node } = run;
-    if (!node.registered) return this.#writes.takeBack(run);
+    if (!node.registered) return this.#writes.rollBack(run);
     if (run.isEarly && this.#mustWait(run)) return this.#startOver(run, node.runs === 0 && run.causes.length === 0);
     if (this.#hasReadTooEarly(run)) return;
-    this.#writes.takeBack(run);
+    this.#writes.rollBack(run);
     this.#graph.dropRepeatedReads(run);
     const before = node.error;
     node.error = error;
@@ -517,8 +517,8 @@ export class Runner implements RunHome {
 
   #startOver(run: Run, wasNew: boolean): void {
     const { node } = run;
-    if (!node.registered) return this.#writes.takeBack(run);
-    this.#writes.takeBack(run);
+    if (!node.registered) return this.#writes.rollBack(run);
+    this.#writes.rollBack(run);
     node.status = wasNew ? "never-ran" : "invalid";
     restoreCauses(node, node.lastReason);
     if (!run.isEarly) return;

@@ -24,7 +24,7 @@ export class SendQueue {
   aside = 0;
   closed = false;
   /** A commit was rolled back, and its caller has not heard yet: the returning send may belong before the head. */
-  isShaken = false;
+  hasRollback = false;
   #inFlightMax = SENDS_IN_FLIGHT_MAX;
   /** Ascending by `order`, from `#first` on. */
   #sends: Send[] = [];
@@ -84,7 +84,7 @@ export class SendQueue {
   }
 
   /** Puts the sends back at their places in the order. */
-  takeBack(sends: readonly Send[]): void {
+  requeueAll(sends: readonly Send[]): void {
     for (const send of sends) send.state = "queued";
     this.#sends = [...sends, ...this.waiting()].sort((a, b) => a.order - b.order);
     this.#first = 0;

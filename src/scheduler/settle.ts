@@ -229,7 +229,7 @@ export class Settle implements Waker, UpstreamWork, ReadWork, GateHome, Holder, 
   runNext(node: SchedulerNode): Promise<void> | undefined {
     if (this.#precedence.comesLater(node)) return undefined;
     this.#agenda.take(node);
-    if (node.particulars !== null && this.#hasToWait(node)) return this.#inFlight;
+    if (node.extras !== null && this.#hasToWait(node)) return this.#inFlight;
     if (!this.#episode.allows(node, this.#pass)) return undefined;
     node.passRuns++;
     const run = this.#runner.run(node);

@@ -52,7 +52,7 @@ export class ReceiptKeeper {
 
   /** Removes all receipts that may go now and resolves with their number. */
   async sweep(): Promise<number> {
-    const madeBeforeMs = this.#host.now() - this.#keepMs;
+    const madeBeforeMs = this.#store.now() - this.#keepMs;
     let removed = 0;
     for (;;) {
       const step = await this.#store.forgetReceipts({ madeBeforeMs, limit: RECEIPTS_STEP });

@@ -301,6 +301,8 @@ export interface StoreChange {
   readonly spaces: readonly string[] | undefined;
   /** Whether another process may have added journal or due rows. */
   readonly journal: boolean;
+  /** Present if another store object or another process made one of the changes. */
+  readonly isForeign?: true;
   /** Present if the state or the history of `Store.connection` has changed. */
   readonly connection?: true;
 }

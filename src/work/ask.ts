@@ -1,6 +1,7 @@
 /**
- * Requests of a handler to other handlers. They are not part of its commit: an answer comes before it. The id of a request follows from the
- * invocation, so a handler that runs again asks under the same id, and a transactional callee answers from its receipt. SPEC: U78.
+ * Requests of a handler to other handlers. They are not part of its commit: an answer comes before it. The id of a
+ * request follows from the invocation, so a handler that runs again asks under the same id, and a transactional callee
+ * answers from its receipt. SPEC: U78.
  */
 import { TIMER_DELAY_MS_MAX } from "../limits.ts";
 import type { Message } from "../message/envelope.ts";

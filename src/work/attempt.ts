@@ -1,19 +1,19 @@
 /**
- * One attempt: one call of a handler with one transaction on one space. Cells read and write through it without being told, as long as it is
- * in the slot (`Views.attempt`). It sees its own writes; others see them with the commit. Computed values show their values from
- * before its writes.
+ * One attempt: one call of a handler with one transaction on one space. Cells read and write through it without being
+ * told, as long as it is in the slot (`Views.attempt`). It sees its own writes; others see them with the commit.
+ * Computed values show their values from before its writes.
  *
  * ```
  *   open ──commit──> applied ──> confirmed | rolled back        (the transaction and `lineage` know)
  *     ├──commitReads──> no effect; the outcome says whether its reads validate
  *     └──abort──> no effect
  * ```
- * A read never gives a value that is about to change. A document that is not loaded, or a computed value that waits for a gate or an asynchronous
- * run, abandons the attempt: `ABANDONED` is thrown through the handler, and `unready` names the missing parts. Attempts that go on
- * instead read absence, and `missing` lists the documents.
+ * A read never gives a value that is about to change. A document that is not loaded, or a computed value that waits for
+ * a gate or an asynchronous run, abandons the attempt: `ABANDONED` is thrown through the handler, and `unready` names
+ * the missing parts. Attempts that go on instead read absence, and `missing` lists the documents.
  *
- * Other spaces may be read; their documents are in no claim, since a commit is of one space. Only streams may write there (Scheduler v2, decision 11).
- * SPEC: U1-U3, U37-U47, I4, I10, I11.
+ * Other spaces may be read; their documents are in no claim, since a commit is of one space. Only streams may write
+ * there (Scheduler v2, decision 11). SPEC: U1-U3, U37-U47, I4, I10, I11.
  */
 import { asyncContext, type WorkContext } from "../host/async-context.ts";
 import type { Host } from "../host/host.ts";
@@ -283,7 +283,7 @@ export class Attempt implements WorkContext, Cancellable {
     return this.kind.views;
   }
 
-  // The slot -------------------------------------------------------------------------------------------------------------
+  // The slot --------------------------------------------------------------------------------------------------------
 
   /** Runs synchronous code as part of the attempt: its reads, its writes and its launches. */
   within<T>(code: () => T): T {
@@ -370,7 +370,7 @@ export class Attempt implements WorkContext, Cancellable {
     );
   }
 
-  // The end --------------------------------------------------------------------------------------------------------------
+  // The end ---------------------------------------------------------------------------------------------------------
 
   /** The handler has ended: code that still has the attempt cannot use it. */
   end(): void {
@@ -449,7 +449,7 @@ export class Attempt implements WorkContext, Cancellable {
     if (this.#others !== undefined) for (const other of this.#others.values()) other.abort();
   }
 
-  // Reading --------------------------------------------------------------------------------------------------------------
+  // Reading ---------------------------------------------------------------------------------------------------------
 
   read(place: Place, shallow: boolean): Json | undefined {
     const { home } = place;
@@ -522,7 +522,7 @@ export class Attempt implements WorkContext, Cancellable {
     }
   }
 
-  // Writing --------------------------------------------------------------------------------------------------------------
+  // Writing ---------------------------------------------------------------------------------------------------------
 
   set(place: Place, value: unknown): void {
     if (place.parent !== null) this.#bring(place.parent, true);

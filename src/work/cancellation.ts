@@ -1,4 +1,6 @@
-/** Tells a handler that its time is over. The signal is made when it is asked for: most handlers never look. SPEC: U34. */
+/**
+ * Tells a handler that its time is over. The signal is made when it is asked for: most handlers never look. SPEC: U34.
+ */
 export class Cancellation {
   #controller: AbortController | undefined;
   #reason: Error | undefined;

@@ -1,10 +1,11 @@
 /**
- * When a cron expression next comes due. The arithmetic of calendars and time zones is croner's; it is given the time and sets no
- * timer of its own, so that schedules follow the host's clock. SPEC: T8.
+ * When a cron expression next comes due. The arithmetic of calendars and time zones is croner's; it is given the time
+ * and sets no timer of its own, so that schedules follow the host's clock. SPEC: T8.
  *
- * Five fields (minute, hour, day, month, weekday), or six with seconds first, or seven with years last; `@daily` and its like. In UTC
- * unless a time zone is named: the same expression means the same moments on every machine. Where clocks go forward, a time
- * that is skipped comes at the first moment after; where they go back, a time that comes twice counts once.
+ * Five fields (minute, hour, day, month, weekday), or six with seconds first, or seven with years last; `@daily` and
+ * its like. In UTC unless a time zone is named: the same expression means the same moments on every machine. Where
+ * clocks go forward, a time that is skipped comes at the first moment after; where they go back, a time that comes
+ * twice counts once.
  */
 
 import { Cron } from "croner";
@@ -29,7 +30,10 @@ export function cronProblem(expression: unknown, timezone?: unknown): string | u
   return `cron: ${show(expression)} never comes due`;
 }
 
-/** The first moment after `afterMs` that fits, in milliseconds since 1970; undefined when there is none. Throws for a mistake that `cronProblem` names. */
+/**
+ * The first moment after `afterMs` that fits, in milliseconds since 1970; undefined when there is none. Throws for a
+ * mistake that `cronProblem` names.
+ */
 export function nextOccurrence(expression: string, afterMs: number, timezone = "UTC"): number | undefined {
   return next(new Cron(expression, { paused: true, timezone }), new Date(afterMs))?.getTime();
 }

@@ -1,11 +1,12 @@
 /**
- * Tells ids that were never handled from those that may have been, without asking the store. Only ids that carry a time can be told to be
- * new; all others are in doubt. "New" is certain, "in doubt" costs a look at the receipt. SPEC: U6.
+ * Tells ids that were never handled from those that may have been, without asking the store. Only ids that carry a time
+ * can be told to be new; all others are in doubt. "New" is certain, "in doubt" costs a look at the receipt. SPEC: U6.
  *
  *     new(id)  ⇔  floor < time(id) ≤ now + 1 h  and  the filter does not have it
  *
- * The filter is a Bloom filter in two generations. A full generation replaces the older one, and the floor rises to the newest id that is
- * forgotten with it. At the start the floor is the time of the newest receipt in the store, or now if that is later.
+ * The filter is a Bloom filter in two generations. A full generation replaces the older one, and the floor rises to the
+ * newest id that is forgotten with it. At the start the floor is the time of the newest receipt in the store, or now if
+ * that is later.
  */
 import { HANDLED_IDS_MAX, ID_AHEAD_MS_MAX } from "../limits.ts";
 import { timeInId } from "../message/id-time.ts";

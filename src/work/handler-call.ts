@@ -1,8 +1,8 @@
 /**
  * The call of a handler, at every entry point: it returns, throws, or takes too long. SPEC: U30-U36, J62.
  *
- * A handler that returns no thenable costs no promise. A function cannot be stopped, only left behind: when its time is over,
- * `onTimeout` ends its transaction and aborts its signal, and its later end is ignored.
+ * A handler that returns no thenable costs no promise. A function cannot be stopped, only left behind: when its time is
+ * over, `onTimeout` ends its transaction and aborts its signal, and its later end is ignored.
  */
 import { asyncContext } from "../host/async-context.ts";
 import type { Host } from "../host/host.ts";
@@ -72,7 +72,8 @@ export function endOf(thenable: PromiseLike<unknown>, wait?: HandlerWait): Promi
       resolve({ kind: "threw", error });
     };
     try {
-      // `Promise.resolve` calls the `then` of a foreign thenable in a job of its own, and turns its throw into a rejection.
+      // `Promise.resolve` calls the `then` of a foreign thenable in a job of its own, and turns its throw into a
+      // rejection.
       Promise.resolve(thenable).then((value) => {
         over();
         resolve({ kind: "returned", value });
@@ -84,7 +85,9 @@ export function endOf(thenable: PromiseLike<unknown>, wait?: HandlerWait): Promi
   });
 }
 
-/** Whether a value is a promise of any library. An object with a getter `then` that throws counts: awaiting it rejects. */
+/**
+ * Whether a value is a promise of any library. An object with a getter `then` that throws counts: awaiting it rejects.
+ */
 export function isThenable<T>(value: T | PromiseLike<T>): value is PromiseLike<T> {
   if (value === null || (typeof value !== "object" && typeof value !== "function")) return false;
   try {

@@ -1,6 +1,6 @@
 /**
- * The options of handlers, the same at every entry point, and their one check. Each entry point adds its own options and the
- * arguments of its handlers. SPEC: U100-U112.
+ * The options of handlers, the same at every entry point, and their one check. Each entry point adds its own options
+ * and the arguments of its handlers. SPEC: U100-U112.
  */
 import { DISPATCH_CONCURRENCY_MAX, TIMER_DELAY_MS_MAX } from "../limits.ts";
 import { unknownOption } from "../message/near-word.ts";
@@ -9,7 +9,10 @@ import { type Retry, retryProblem } from "./retry-policy.ts";
 
 /** Why an invocation has failed for good. */
 export interface HandlerFailure {
-  /** `died`: the process died with the message so often that it is not tried again. `not-committed`: the commit was refused. */
+  /**
+   * `died`: the process died with the message so often that it is not tried again. `not-committed`: the commit was
+   * refused.
+   */
   readonly kind: "threw" | "timeout" | "not-committed" | "died";
   readonly message: string;
   /** The value that the handler threw, if it did. */

@@ -1,6 +1,6 @@
 /**
- * Lineage (I10): work that an attempt launches (a send, a piece) lives only if the attempt's commit does. The lineage of the attempt
- * tells its launches:
+ * Lineage (I10): work that an attempt launches (a send, a piece) lives only if the attempt's commit does. The lineage
+ * of the attempt tells its launches:
  *
  * ```
  *   open ──the commit is applied here──> applied ──the store has confirmed it──> confirmed
@@ -8,8 +8,9 @@
  *     └──given up──> failed <───rejected────┘
  *                  cancelled()
  * ```
- * `started` means: begin, speculatively. Work that must not begin before the commit is durable waits for `confirmed`. A launch of a
- * lineage that is over is told the outcome at once. An attempt without writes counts as confirmed. A retried attempt is another attempt with a lineage of its own.
+ * `started` means: begin, speculatively. Work that must not begin before the commit is durable waits for `confirmed`. A
+ * launch of a lineage that is over is told the outcome at once. An attempt without writes counts as confirmed. A
+ * retried attempt is another attempt with a lineage of its own.
  */
 import type { CommitIdentity } from "../store/commit.ts";
 import { type Label, PUBLIC } from "../store/label.ts";

@@ -1,9 +1,10 @@
 /**
- * The transactional outbox of one entry point: messages of a handler become rows of its commit. Events and commands are journal rows, `pending`
- * for the bus; messages for later are timer rows of the due table. SPEC: U70-U72, U76.
+ * The transactional outbox of one entry point: messages of a handler become rows of its commit. Events and commands are
+ * journal rows, `pending` for the bus; messages for later are timer rows of the due table. SPEC: U70-U72, U76.
  *
- * The id of a message follows from its invocation and its key or place, and carries the time of the first attempt. So the attempts at one
- * invocation make the same ids, and an invocation that waited for long makes no ids that the store takes for too old (S101).
+ * The id of a message follows from its invocation and its key or place, and carries the time of the first attempt. So
+ * the attempts at one invocation make the same ids, and an invocation that waited for long makes no ids that the store
+ * takes for too old (S101).
  */
 import { ERASE_SUBJECT_LENGTH_MIN, TIMER_DELAY_MS_MAX, TX_MESSAGES_MAX } from "../limits.ts";
 import { contentId } from "../message/content-id.ts";
@@ -155,7 +156,10 @@ export class Outbox {
     attempt.transaction.due.push({ op: "cancel", kind: TIMER_KIND, key: timerIdOf(attempt, name) });
   }
 
-  /** Asks the kernel to erase the data of a subject after the commit. It needs no declaration, since every kernel handles it. */
+  /**
+   * Asks the kernel to erase the data of a subject after the commit. It needs no declaration, since every kernel
+   * handles it.
+   */
   erase(attempt: Attempt, cause: Message | undefined, subject: string): string {
     if (typeof subject !== "string" || subject.length < ERASE_SUBJECT_LENGTH_MIN)
       throw misuse(`erase: needs a subject of at least ${ERASE_SUBJECT_LENGTH_MIN} characters, got ${show(subject)}`);
@@ -186,7 +190,10 @@ export class Outbox {
     return messageIdOf({ id });
   }
 
-  /** Made and checked now: the handler may change the data before the commit, and handlers of this process are given this very copy. */
+  /**
+   * Made and checked now: the handler may change the data before the commit, and handlers of this process are given
+   * this very copy.
+   */
   #message<Kind extends "event" | "command">(
     attempt: Attempt,
     cause: Message | undefined,

@@ -1,6 +1,6 @@
 /**
- * Looks for the receipt of an invocation before its handler is called, past the replica: a receipt is not made a document in memory for that.
- * Looks of one turn go to the store in one call. SPEC: U5-U8, U11.
+ * Looks for the receipt of an invocation before its handler is called, past the replica: a receipt is not made a
+ * document in memory for that. Looks of one turn go to the store in one call. SPEC: U5-U8, U11.
  */
 import type { Host } from "../host/host.ts";
 import { ID_AHEAD_MS_MAX, RECEIPTS_KEEP_MS_MIN } from "../limits.ts";
@@ -95,7 +95,10 @@ export class Receipts {
     return this.#looks;
   }
 
-  /** The time of the newest receipt of a command, or now. Clients' clocks may be ahead, so it is searched for up to an hour from now. */
+  /**
+   * The time of the newest receipt of a command, or now. Clients' clocks may be ahead, so it is searched for up to an
+   * hour from now.
+   */
   async #floor(): Promise<number> {
     const startMs = this.#host.now();
     const endMs = startMs + ID_AHEAD_MS_MAX;

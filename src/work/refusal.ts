@@ -1,5 +1,6 @@
 /**
- * A refusal: the handler answers "no", for a reason that its caller can act on. Its writes and messages are taken back. SPEC: U73-U75.
+ * A refusal: the handler answers "no", for a reason that its caller can act on. Its writes and messages are taken back.
+ * SPEC: U73-U75.
  *
  *     return tx.refuse("SOLD_OUT", { data: { left: 0 }, message: "no tickets left" });
  */

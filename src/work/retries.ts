@@ -1,6 +1,7 @@
 /**
- * The retries of one invocation: made by its first rejected commit, and kept until its end. The only place that waits before a handler runs
- * again, and that asks the store for a commit without an answer. The entry point decides when the next run begins. SPEC: U16-U28.
+ * The retries of one invocation: made by its first rejected commit, and kept until its end. The only place that waits
+ * before a handler runs again, and that asks the store for a commit without an answer. The entry point decides when the
+ * next run begins. SPEC: U16-U28.
  *
  * ```
  *   rejected ──again──> caught up, pause ──> again
@@ -61,7 +62,10 @@ export class Retries {
     this.#untilMs += ms;
   }
 
-  /** Resolves when the next run may begin, or with the end. `commit` is the rejected one; undefined if only reads were checked. */
+  /**
+   * Resolves when the next run may begin, or with the end. `commit` is the rejected one; undefined if only reads were
+   * checked.
+   */
   async next(rejection: Rejection, commit: CommitIdentity | undefined): Promise<Next> {
     const verdict = verdictOn(rejection);
     if (verdict === "already") return { kind: "already" };

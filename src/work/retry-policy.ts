@@ -1,9 +1,9 @@
 /**
- * When an invocation that failed is tried again: never, unless its handler asks for it. The same policy at every entry point. SPEC: U100-U102, J60,
- * J61.
+ * When an invocation that failed is tried again: never, unless its handler asks for it. The same policy at every entry
+ * point. SPEC: U100-U102, J60, J61.
  *
- * Waits grow by a factor up to a bound. Each is drawn between half of it and the whole, so that invocations which failed together do not come back
- * together.
+ * Waits grow by a factor up to a bound. Each is drawn between half of it and the whole, so that invocations which
+ * failed together do not come back together.
  */
 import type { Host } from "../host/host.ts";
 import { RETRY_BACKOFF_MAX_MS, RETRY_BACKOFF_START_MS, TIMER_DELAY_MS_MAX } from "../limits.ts";
@@ -15,8 +15,9 @@ export interface RetryPolicy {
   readonly attempts: number;
   readonly backoff?: Backoff;
   /**
-   * Whether the thrown value is worth another try; every failure is unless given. It gets undefined if the handler did not throw: it
-   * took too long, or its transaction could not be committed. If `when` itself throws, the invocation is not tried again.
+   * Whether the thrown value is worth another try; every failure is unless given. It gets undefined if the handler did
+   * not throw: it took too long, or its transaction could not be committed. If `when` itself throws, the invocation is
+   * not tried again.
    */
   readonly when?: (thrown: unknown) => boolean;
 }

@@ -33,7 +33,10 @@ export function verdictOn({ class: rejectionClass, reason }: Rejection): Verdict
   return rejectionClass === "stale" || rejectionClass === "failed" ? "again" : "failed";
 }
 
-/** A random pause before a run, so that two conflicting runs do not meet again. Its bound doubles with each run, from 1 on. */
+/**
+ * A random pause before a run, so that two conflicting runs do not meet again. Its bound doubles with each run, from 1
+ * on.
+ */
 export function backoffMs(host: Host, runs: number): number {
   return host.random() * Math.min(STALE_BACKOFF_START_MS * 2 ** Math.min(runs - 1, 30), STALE_BACKOFF_MAX_MS);
 }

@@ -1,6 +1,7 @@
 /**
- * When a repeating timer fires: at equal distances from when it was set, or by a cron expression. Each moment is a slot. The next slot
- * is always after now, so that slots which passed while no kernel ran are one firing, not many. SPEC: T7.
+ * When a repeating timer fires: at equal distances from when it was set, or by a cron expression. Each moment is a
+ * slot. The next slot is always after now, so that slots which passed while no kernel ran are one firing, not many.
+ * SPEC: T7.
  */
 import { TIMER_DELAY_MS_MAX } from "../limits.ts";
 import { show } from "../message/problem.ts";

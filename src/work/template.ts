@@ -1,6 +1,7 @@
 /**
- * A message that is to be sent later (RFC 0032 §12.3.1): the parts of a template, and the message it becomes. Its data is opaque; id,
- * timestamp and causation of the template are overwritten, and its label is added to that of its sender. SPEC: T4, F11.
+ * A message that is to be sent later (RFC 0032 §12.3.1): the parts of a template, and the message it becomes. Its data
+ * is opaque; id, timestamp and causation of the template are overwritten, and its label is added to that of its sender.
+ * SPEC: T4, F11.
  */
 import { isId, isMessageType, type Message } from "../message/envelope.ts";
 import { isJsonObject, type Json, type JsonObject } from "../message/json.ts";

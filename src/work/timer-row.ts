@@ -21,7 +21,10 @@ export const FIRED_KIND = "timer-fired";
 /** The due table as timers use it. `watch` is there if several kernels may share it. */
 export type TimerRows = Pick<Store, "changeDue" | "dueRow" | "dueRows" | "earliestDue"> & Partial<Pick<Store, "watch">>;
 
-/** The authority of a message that a timer sends: that of one client, or of the kernel's own code. Without a sender it has none. */
+/**
+ * The authority of a message that a timer sends: that of one client, or of the kernel's own code. Without a sender it
+ * has none.
+ */
 export type Sender = { readonly kind: "client"; readonly id: string } | { readonly kind: "kernel" };
 
 /** The message of a timer, its sender, and its schedule. */
@@ -35,7 +38,10 @@ export interface TimerData {
   readonly slotMs?: number;
   /** The sender of the `Timer.Set`: its message has that authority, and it counts for that client. */
   readonly sender?: Sender;
-  /** Of a timer that a transaction has set: which setting it is, so that a timer set again under its name sends another message. */
+  /**
+   * Of a timer that a transaction has set: which setting it is, so that a timer set again under its name sends another
+   * message.
+   */
   readonly setting?: string;
   /** Of a delay: the clocks of the process that set it, so that a wall clock that is set back can be corrected for. */
   readonly clock?: ClockReading;
@@ -64,7 +70,10 @@ export interface Firing {
   readonly data: TimerData;
 }
 
-/** The id of the message that a firing sends. It is derived: a firing that is repeated after a crash sends the same message. */
+/**
+ * The id of the message that a firing sends. It is derived: a firing that is repeated after a crash sends the same
+ * message.
+ */
 export function messageIdOf({ id }: Pick<Firing, "id">): string {
   return contentId(["timer", id]);
 }
@@ -77,7 +86,10 @@ export function timerIn({ key, dueAtMs, data }: DueRow): ArmedTimer {
   return { id: key, dueAtMs, data: data as never as TimerData };
 }
 
-/** A repeating timer is taken only at the slot that was read: another kernel may have armed it for the next one under the same key. */
+/**
+ * A repeating timer is taken only at the slot that was read: another kernel may have armed it for the next one under
+ * the same key.
+ */
 export function taken({ id, data }: ArmedTimer): DueChange {
   const was = data.schedule === undefined ? {} : { was: data as never as Json };
   return { op: "take", kind: TIMER_KIND, key: id, ...was };

@@ -1,9 +1,10 @@
 /**
- * The context that handlers of all entry points get: its effects happen with the handler's commit, or not at all. Cells may be used
- * directly too, as long as the attempt is in the slot; `tx` works everywhere, also after an `await` on engines without an async context.
- * SPEC: U1, U37-U41, U70-U76.
+ * The context that handlers of all entry points get: its effects happen with the handler's commit, or not at all. Cells
+ * may be used directly too, as long as the attempt is in the slot; `tx` works everywhere, also after an `await` on
+ * engines without an async context. SPEC: U1, U37-U41, U70-U76.
  *
- * Members are bound, so that `const { emit } = tx` works. Each is made when it is asked for: a handler uses few of them.
+ * Members are bound, so that `const { emit } = tx` works. Each is made when it is asked for: a handler uses few of
+ * them.
  */
 import type { Message } from "../message/envelope.ts";
 import type { Json } from "../message/json.ts";
@@ -53,7 +54,7 @@ export class Tx {
     return new Tx(tx.#attempt, tx.#outbox.restricted(problemOf), tx.#message);
   }
 
-  // Cells ----------------------------------------------------------------------------------------------------------------
+  // Cells -----------------------------------------------------------------------------------------------------------
 
   /** The value as this transaction sees it, its own writes included. */
   get get(): <T>(cell: TxCell<T>) => T {
@@ -83,9 +84,11 @@ export class Tx {
     return (cell, index, remove, ...items) => this.#attempt.within(() => cell.splice(index, remove, ...items));
   }
 
-  // Messages -------------------------------------------------------------------------------------------------------------
+  // Messages --------------------------------------------------------------------------------------------------------
 
-  /** Publishes an event, by its type or its topic, with the commit or at a time after it. Returns the id of its message. */
+  /**
+   * Publishes an event, by its type or its topic, with the commit or at a time after it. Returns the id of its message.
+   */
   get emit(): (type: string, data: Json, options?: MessageOptions) => string {
     return (type, data, options) => this.#outbox.emit(this.#attempt, this.#message, type, data, options);
   }
@@ -100,7 +103,10 @@ export class Tx {
     return (type, data, options) => this.#outbox.send(this.#attempt, this.#message, type, data, options);
   }
 
-  /** Sends a value to a stream: it is handled only if this transaction commits. */
+  /**
+   * Sends a value to a stream: it is handled only if this transaction commits. It is in memory, and is lost if the
+   * process dies first.
+   */
   get sendTo(): <Value, Options, Sent>(
     stream: TxStream<Value, Options, Sent>,
     value: Value,
@@ -151,16 +157,16 @@ export class Tx {
   }
 
   /**
-   * Erases the data of a subject (decision 0016) after the commit, also if the process dies meanwhile. Returns the id of the command that asks for
-   * it. Needs a kernel.
+   * Erases the data of a subject (decision 0016) after the commit, also if the process dies meanwhile. Returns the id
+   * of the command that asks for it. Needs a kernel.
    */
   get erase(): (subject: string) => string {
     return (subject) => this.#outbox.erase(this.#attempt, this.#message, subject);
   }
 
   /**
-   * Answers the caller with a refusal: `return tx.refuse("SOLD_OUT")`. Writes and messages of the handler are taken back. The caller gets a
-   * `Failure` with the reason and the data.
+   * Answers the caller with a refusal: `return tx.refuse("SOLD_OUT")`. Writes and messages of the handler are taken
+   * back. The caller gets a `Failure` with the reason and the data.
    */
   get refuse(): <const Reason extends string, Data extends Json | undefined = undefined>(
     reason: Reason,
@@ -173,19 +179,28 @@ export class Tx {
     };
   }
 
-  // The invocation -------------------------------------------------------------------------------------------------------
+  // The invocation --------------------------------------------------------------------------------------------------
 
-  /** Runs code as part of the transaction. On engines without an async context that is the code before its first `await`. */
+  /**
+   * Runs code as part of the transaction. On engines without an async context that is the code before its first
+   * `await`.
+   */
   get within(): <T>(code: () => T) => T {
     return (code) => this.#attempt.enter(code);
   }
 
-  /** An id that follows from the message's, by a name or by counting: every attempt makes the same ones, in every process. */
+  /**
+   * An id that follows from the message's, by a name or by counting: every attempt makes the same ones, in every
+   * process.
+   */
   get newId(): (name?: string) => string {
     return (name) => this.#attempt.newId(name);
   }
 
-  /** The id of the invocation: that of the message or the send, for an event with its subscriber; undefined in `transact`. */
+  /**
+   * The id of the invocation: that of the message or the send, for an event with its subscriber; undefined in
+   * `transact`.
+   */
   get id(): string | undefined {
     return this.#attempt.id;
   }

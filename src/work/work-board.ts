@@ -1,11 +1,12 @@
 /**
- * The board lists every asynchronous handler that runs in this process: entry point, handler, message, start, timeout. SPEC: U60-U64, U113.
+ * The board lists every asynchronous handler that runs in this process: entry point, handler, message, start, timeout.
+ * SPEC: U60-U64, U113.
  *
  *     begin -> running -> ended
  *                 └ timeout -> left behind -> ended
  *
- * The entry points bound the number of running handlers. Handlers that are left behind have no bound: the board lists the
- * last of them and counts all. A synchronous handler never appears, because no query is answered while it runs.
+ * The entry points bound the number of running handlers. Handlers that are left behind have no bound: the board lists
+ * the last of them and counts all. A synchronous handler never appears, because no query is answered while it runs.
  */
 import type { Host } from "../host/host.ts";
 import { HANDLER_TIMEOUT_MS, LEFT_BEHIND_FAULT, LEFT_BEHIND_LISTED_MAX, STUCK_MS_MIN } from "../limits.ts";

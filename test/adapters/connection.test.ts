@@ -288,7 +288,7 @@ describe("many clients", () => {
     expect(floods()).toBe(9);
     expect(asks(1)).toBe(LINES_A_BURST_SHARED);
     expect(floods()).toBe(LINES_A_BURST_MIN);
-    // Whoever takes all of a small share is not the modest one.
+    // A client that takes all of a small share is not the modest one.
     expect(floods()).toBe(LINES_A_BURST_MIN);
     expect(asks(12)).toBe(LINES_A_BURST_SHARED);
     expect(floods()).toBe(12);

@@ -1,4 +1,4 @@
-/** Hostile clients over a real socket: whatever they do, memory is bounded and the others are answered. */
+/** Hostile clients over a real socket: memory is bounded and the others are answered. */
 import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
 import fc from "fast-check";
@@ -12,14 +12,14 @@ const bytes = (...values: number[]) => new Uint8Array(values);
 setFlagsFromString("--expose-gc");
 const collectGarbage = runInNewContext("gc") as () => void;
 
-/** What is held, without what only waits to be collected. */
+/** Held memory, without garbage. */
 function memoryInUse(): number {
   collectGarbage();
   const { heapUsed, arrayBuffers } = process.memoryUsage();
   return heapUsed + arrayBuffers;
 }
 
-/** Another client's round trip, which nothing must keep from being answered. */
+/** Another client's round trip, which must always be answered. */
 async function stillServes({ connect }: Served): Promise<void> {
   const other = await connect();
   other.say(ping("other", "fine"));
@@ -39,7 +39,7 @@ describe("hostile clients", () => {
     client.say("", ping("next"));
     expect((await client.hears(2)).map(short)).toEqual(["error - 413", "reply next null"]);
     expect(client.messages).toHaveLength(2);
-    // The runtime gives the buffers of chunks back in its own time; what we held on to would stay.
+    // The runtime gives the buffers of chunks back in its own time; buffers that we hold would stay.
     const limit = before + 10 * 1_048_576;
     for (let n = 0; n < 100 && memoryInUse() > limit; n++) await stillServes(served);
     expect(memoryInUse()).toBeLessThan(limit);

@@ -1,4 +1,4 @@
-/** The socket as a file: who may enter, and what may lie at its path. */
+/** The socket as a file: its permissions, and other files at its path. */
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import fs, {
@@ -89,7 +89,7 @@ describe("the socket file", () => {
 
   test("[N10] the socket is private from the moment it is bound, for any umask of the process", async () => {
     const path = join(scratch(), "run", "kernel.sock");
-    // The system binds within `listen`; the mode is looked at before anything else can change it.
+    // The system binds within `listen`; the mode is read before other code can change it.
     const { listen } = Server.prototype;
     const bound: string[] = [];
     const umask = process.umask(0o000);

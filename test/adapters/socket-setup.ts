@@ -19,7 +19,7 @@ export function scratch(): string {
   return folder;
 }
 
-/** Answers what it is given. */
+/** Answers with the given data. */
 export const echo: Capability = capability({
   description: "answers its data",
   queries: { "Syscall.Ping": { handle: (data: Json) => data } },
@@ -116,7 +116,7 @@ export class RawClient {
       this.closed = true;
       this.#changed.raise();
     });
-    // A server that cuts the connection is what some tests are about.
+    // Some tests cut the connection at the server.
     socket.on("error", () => undefined);
   }
 
@@ -176,7 +176,7 @@ export function steppingHost(): Host & { pass(ms: number): void } {
   };
 }
 
-/** Something that changes, and those who wait for it. */
+/** A changing value, and the callers that wait for it. */
 export function signal() {
   let waiting: (() => void)[] = [];
   return {

@@ -77,7 +77,7 @@ describe("standard input and output", () => {
     const loop = await EventLoop.boot({ host, capabilities: { echo } });
     const input = new PassThrough();
     const written = Promise.withResolvers<void>();
-    // Takes what it is given, and never says so.
+    // Takes its input without an answer.
     const output = new Writable({ write: () => written.resolve() });
     const stdio = new Stdio({ host, loop, input, output });
     input.write(`${JSON.stringify(ping("q"))}\n`);

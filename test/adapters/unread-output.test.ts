@@ -37,7 +37,7 @@ describe("unread output in sum", () => {
     for (let n = 0; n < 100; n++) {
       reader.frames = 900;
       output.note(reader);
-      // Read, without a word to anyone.
+      // Read, without an answer.
       reader.frames = 0;
       other.frames = 200;
       output.note(other);

@@ -76,7 +76,7 @@ describe("borders of a command", () => {
     expect(late).toMatchObject([{ code: "WORK_OVER" }]);
   });
 
-  test("[A34] one that writes the state of another app is refused, and leaves nothing", async () => {
+  test("[A34] one that writes the state of another app is refused as a whole", async () => {
     const machine = new Machine();
     let theirs: Cell<number> | undefined;
     const one = app("one", ({ cell }) => {

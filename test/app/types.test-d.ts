@@ -1,11 +1,12 @@
 /**
- * The types of the public API. `npm run types` checks this file, and nothing of it runs: a line that follows `@ts-expect-error` must not
+ * The types of the public API. `npm run types` checks this file without running it: a line that follows `@ts-expect-error` must not
  * compile, and every other line must.
  */
 import { expectTypeOf } from "vitest";
 import { z } from "zod";
 import type { Cell } from "../../src/cells/cell.ts";
 import type { Computed } from "../../src/cells/computed.ts";
+import { connect } from "../../src/client/index.ts";
 import { defineExtension, tool } from "../../src/extensions/index.ts";
 import {
   type App,
@@ -22,7 +23,10 @@ import {
   open,
   query,
   type,
+  worker,
 } from "../../src/index.ts";
+import { testKernel } from "../../src/testing.ts";
+import type resize from "./resize.ts";
 
 /** Names the rule that its body proves; never called. */
 declare function rule(title: string, proof: () => unknown): void;
@@ -122,7 +126,7 @@ const shop = app("shop", ({ cell, collection, computed, effect, event }) => {
       timeout: "5 s",
       concurrency: 4,
     });
-    // @ts-expect-error There is no such option.
+    // @ts-expect-error The option is unknown.
     on(paid, { run: () => 1, retries: 3 });
   });
 
@@ -222,7 +226,7 @@ rule("[X72] [X75] the configuration and the tools of an extension have the outpu
     expectTypeOf(parts.config).toEqualTypeOf<JsonObject>();
     return {};
   });
-  // @ts-expect-error There is no such fact of an extension.
+  // @ts-expect-error The field is unknown.
   defineExtension({ id: "plain", depends: [] }, () => ({}));
   // @ts-expect-error A health check says true or false.
   defineExtension({ id: "plain" }, () => ({ healthCheck: () => "well" }));
@@ -235,12 +239,65 @@ rule("[A11] a query that returns a promise does not compile", () => {
   app("late", () => ({ queries: { "Late.Get": async () => 1 } }));
 });
 
-rule("[A14] [A6] what is sent and emitted is typed by its value", () => shop);
+rule("[A14] [A6] the data of a command or event has the type of its value", () => shop);
 
 const billing = app("billing", () => ({
   commands: { "Billing.Pay": (data: { amount: number }) => ({ paid: data.amount }) },
   queries: { "Billing.Due": () => 3 },
 }));
+
+rule("[A37] commands of a worker have the types of its file", async () => {
+  const thread = worker<typeof resize>(new URL("./resize.ts", import.meta.url), { idempotent: true });
+  const images = app("images", () => ({ commands: { "Image.Resize": thread, "Image.Count": thread } }));
+  await using kernel = await open(images);
+  const resized = await kernel.command("Image.Resize", { width: 3 });
+  expectTypeOf(resized).toEqualTypeOf<{ width: number; inThread: boolean }>();
+  expectTypeOf(await kernel.command("Image.Count")).toEqualTypeOf<number>();
+  // @ts-expect-error
+  await kernel.command("Image.Resize", { width: "3" });
+  // @ts-expect-error The app does not name this command of the file.
+  await kernel.command("Image.Crop", { at: 1 });
+  // @ts-expect-error
+  worker<typeof resize>("./resize.ts");
+});
+
+rule("[A31] a client has the calls of the app", async () => {
+  await using client = await connect<typeof shop>({ path: "kernel.sock" });
+  calls(client);
+  // @ts-expect-error A name of another app.
+  await client.command("Billing.Pay", { amount: 3 });
+});
+
+rule("[T60] a kernel under test has the calls of the app", async () => {
+  await using tested = await testKernel(shop, { seed: 3 });
+  calls(tested);
+  await tested.advance("5 min");
+  // @ts-expect-error A duration has a unit.
+  await tested.advance("5");
+});
+
+rule("[A2] [A35] options of state: schema, migrate, label; pages, indexes and totals of a collection", () =>
+  app("state", ({ cell, collection }) => {
+    const sized = cell(
+      "sized",
+      { width: 1 },
+      { schema: z.object({ width: z.number() }), migrate: () => ({ width: 1 }) },
+    );
+    expectTypeOf(sized.get()).toEqualTypeOf<{ readonly width: number }>();
+    // @ts-expect-error The option is unknown.
+    cell("count", 0, { migrated: true });
+    const tasks = collection<{ status: string; due: number }>("tasks", {
+      indexes: [index("by_status", (task) => [task.status, task.due], { totals: 1 })],
+      sums: { due: (task) => task.due },
+    });
+    expectTypeOf(tasks.ids()).toEqualTypeOf<readonly string[]>();
+    expectTypeOf(tasks.all()).toExtend<readonly { readonly id: string }[]>();
+    tasks.page({ index: "by_status", from: ["open"], limit: 10 });
+    // @ts-expect-error A sum is of a number.
+    collection<{ name: string }>("names", { sums: { name: (one) => one.name } });
+    return {};
+  }),
+);
 
 /** The same proofs for a kernel in process and for a client. */
 function calls(kernel: Caller<typeof shop>): void {
@@ -316,7 +373,7 @@ function calls(kernel: Caller<typeof shop>): void {
     if (failure.reason === "TOO_DEAR") expectTypeOf(failure.data).toEqualTypeOf<{ most: number }>();
     if (failure.reason === "NO_PRICE") expectTypeOf(failure.data).toEqualTypeOf<undefined>();
     if (failure.reason === "TIMED_OUT") expectTypeOf(failure.code).toEqualTypeOf<number>();
-    // @ts-expect-error No such reason.
+    // @ts-expect-error The reason is unknown.
     if (failure.reason === "TOO_CHEAP") return;
     const other = await kernel.safeCommand("Shop.Ping");
     // @ts-expect-error A reason of another command.

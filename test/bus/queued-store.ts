@@ -42,7 +42,7 @@ export function queuedStore(
     get(target, key) {
       const value: unknown = Reflect.get(target, key);
       if (typeof value !== "function") return value;
-      if (key === "watch" || key === "stats") return value.bind(target);
+      if (key === "watch" || key === "stats" || key === "now") return value.bind(target);
       return (...values: unknown[]) => {
         const answer = tail.then(() => perform(String(key), () => value.apply(target, values)));
         tail = answer.catch(() => undefined);

@@ -71,7 +71,9 @@ describe("init", () => {
   test("[K46] init creates a small app and overwrites no file", async () => {
     const { cwd, millrace } = setup();
     expect(await millrace("init", "app")).toMatchObject({ code: 0, stderr: "" });
-    expect(readdirSync(join(cwd, "app")).sort()).toEqual([".gitignore", "app.ts", "package.json", "tsconfig.json"]);
+    expect(readdirSync(join(cwd, "app")).sort()).toEqual([
+      ...[".gitignore", "app.test.ts", "app.ts", "millrace.config.ts", "package.json", "tsconfig.json"],
+    ]);
     const { name, type, dependencies } = JSON.parse(readFileSync(join(cwd, "app", "package.json"), "utf8"));
     expect({ name, type }).toEqual({ name: "app", type: "module" });
     // A clone made it, which the registry may not know.

@@ -94,6 +94,7 @@ describe.for(["a running kernel", "a stopped kernel's file"] as const)("%s", (wh
     const { millrace, json, ids } = await failedEvents(where);
     const [id] = ids as [string];
     expect(await millrace("discard", id)).toMatchObject({ code: 2, stdout: "" });
+    expect(await millrace("discard", id, "--reason", " ")).toMatchObject({ code: 2, stdout: "" });
     expect((await millrace("discard", id, "--reason", "sent by hand")).stdout).toBe("1 discarded\n");
     const discarded = { status: "done", outcome: "discarded", reason: "sent by hand" };
     expect(await json("show", "event", id)).toMatchObject([{ kind: "event", value: discarded }]);

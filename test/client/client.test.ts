@@ -20,7 +20,7 @@ interface Ledger {
   readonly total: number;
 }
 
-/** A server in place of a kernel, for what no kernel does on request. */
+/** A server in place of a kernel, for behaviour that no kernel has on request. */
 async function scripted(path: string, received: (line: Message, client: Socket) => void): Promise<void> {
   mkdirSync(dirname(path), { recursive: true });
   const clients = new Set<Socket>();

@@ -1,4 +1,4 @@
-/** The types of a client that knows its app: checked by the compiler, and by a kernel that answers what they say. */
+/** The types of a client that knows its app: checked by the compiler, and by a kernel that answers accordingly. */
 import { join } from "node:path";
 import { describe, expect, expectTypeOf, test } from "vitest";
 import { z } from "zod";

@@ -1,4 +1,4 @@
-/** What a client does not send, and what its own callbacks cannot break. */
+/** Requests that a client does not send, and callbacks that cannot break it. */
 import { createServer, type Socket } from "node:net";
 import { join } from "node:path";
 import { describe, expect, onTestFinished, test } from "vitest";
@@ -8,7 +8,7 @@ import type { Message } from "../../src/message/envelope.ts";
 import { event, query } from "../../src/message/lineage.ts";
 import { scratchFolder } from "../repo/program.ts";
 
-/** A server that answers when it is told to, and keeps what it was sent. */
+/** A server that answers on demand, and keeps its requests. */
 async function server(): Promise<{ path: string; lines: Message[]; sockets: Socket[]; answer(line: Message): void }> {
   const path = join(scratchFolder(), "kernel.sock");
   const lines: Message[] = [];
@@ -91,5 +91,32 @@ describe("a lost connection", () => {
     expect(await asked).toBe(1);
     expect(told).toEqual(["lost", "back"]);
     expect(reported).toEqual([new Error("lost"), new Error("back")]);
+  });
+});
+
+describe("a refusal without an id", () => {
+  test("[K30] fails the only request that waits, and none if several do", async () => {
+    const { path, lines, sockets, answer } = await server();
+    await using client = await Client.connect({ path });
+    const refuse = (id: string) => {
+      const data = { code: 400, message: "no line of JSON" };
+      const line = { kind: "error", type: "Sys.Error", data, metadata: { id, timestamp: 1, causation: null } };
+      sockets.at(-1)?.write(`${JSON.stringify(line)}\n`);
+    };
+    const ends: string[] = [];
+    const ask = (data: string) =>
+      client.query("Some.Thing", data).then(
+        (reply) => void ends.push(`reply ${reply}`),
+        (error: Error) => void ends.push(`${data} failed: ${error.message}`),
+      );
+    const asked = [ask("first"), ask("second")];
+    await until(() => lines.length === 2);
+    refuse("refusal of one of two");
+    answer(lines[0] as Message);
+    await until(() => ends.length > 0);
+    expect(ends).toEqual(["reply first"]);
+    refuse("refusal of the last");
+    await Promise.all(asked);
+    expect(ends).toEqual(["reply first", "second failed: no line of JSON"]);
   });
 });

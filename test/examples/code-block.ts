@@ -1,12 +1,12 @@
 /**
- * Code in Markdown, and what is to become of it. The words after the fence say:
+ * Code in Markdown, and its treatment. The words after the fence say:
  *
- * - `ts`: a program; it is run, and prints what its last comment says;
+ * - `ts`: a program; it is run, and prints its last comment;
  * - `ts app.ts`: a file that the commands of the page use; it is written and type-checked;
  * - `yaml manifest.yaml`: the same, without types to check;
- * - `sh run`: commands after `$`, with what they print; they are run in a folder of the page's own;
- * - `sh not-run: reason`, `ts not-run: reason`: shown only, and the reason is said;
- * - nothing, or any other language: text. It may not look like a command.
+ * - `sh run`: commands after `$`, with their output; they are run in a folder of the page's own;
+ * - `sh not-run: reason`, `ts not-run: reason`: only shown, with a reason;
+ * - no word, or any other language: text. It may not look like a command.
  */
 
 export interface CodeBlock {
@@ -41,7 +41,7 @@ function useOf(info: string): CodeBlock["use"] {
   return { kind: "text" };
 }
 
-/** What looks like a command or a program, and neither runs nor says why not. */
+/** A block that looks like a command or a program, and neither runs nor gives a reason. */
 export function isUnmarked({ use, code }: CodeBlock): boolean {
   return use.kind === "text" && /^\$ /m.test(code);
 }

@@ -1,4 +1,7 @@
-/** Everything that a reader may copy runs: `examples/`, and the TypeScript in README.md and `docs/`. Against the built package. */
+/**
+ * All code that a reader may copy runs: `examples/`, and the TypeScript in README.md and `docs/`, against the built
+ * package.
+ */
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
@@ -98,7 +101,7 @@ describe("the package", () => {
     expect(ended).toEqual({ code: 0, stdout: expect.stringMatching(/^\d+\.\d+\.\d+\n$/), stderr: "" });
   });
 
-  test("[K46] the app that it makes compiles with the settings that come with it, and so does a program that uses Node", async () => {
+  test("[K46] the app that it makes compiles with its settings, its test passes, and a program that uses Node compiles", async () => {
     const made = await project.run(join("node_modules", "millrace", "bin", "millrace.mjs"), "init", "app");
     expect(made).toMatchObject({ code: 0, stderr: "" });
     project.write(join("app", "program.ts"), 'import { pid } from "node:process";\nconsole.log(pid, process.pid);\n');
@@ -107,6 +110,9 @@ describe("the package", () => {
     expect(Object.keys(devDependencies)).toEqual(["@types/node", "node", "typescript"]);
     const ended = await runProgram(TSC, ["--noEmit"], { cwd: join(project.folder, "app") });
     expect(ended).toEqual({ code: 0, stdout: "", stderr: "" });
+    const tested = await runProgram(process.execPath, ["--test"], { cwd: join(project.folder, "app") });
+    expect(tested.stderr + tested.stdout).toMatch(/pass 1\n/);
+    expect(tested.code).toBe(0);
   });
 });
 

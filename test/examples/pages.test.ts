@@ -1,4 +1,7 @@
-/** The pages of the documentation as a reader follows them: files are written, commands are run, and print what the page says. */
+/**
+ * The pages of the documentation as a reader follows them: files are written, commands are run, and their output is
+ * compared with the page.
+ */
 import { cpSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";

@@ -29,7 +29,7 @@ export function exchangesOf(code: string): Exchange[] {
     });
 }
 
-/** What differs from run to run, and what it is taken for. */
+/** Parts that differ between runs, and their placeholders. */
 const CHANGING: readonly (readonly [RegExp, string])[] = [
   [/[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}/g, "<id>"],
   [/\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z/g, "<time>"],
@@ -52,19 +52,19 @@ export class ShellSession implements AsyncDisposable {
   readonly #folder: string;
   readonly #env: Record<string, string | undefined>;
   readonly #running: Running[] = [];
-  /** What the page calls something, and what it is called here. */
+  /** The page's name of a value, and its name here. */
   readonly #names = new Map<string, string>();
   #kernel: Running | undefined;
 
   /** The longest text in the data of the latest command. */
   #subject = "";
 
-  /** `command` is the file of the millrace command; `app` what `npm start` runs. */
+  /** `command` is the file of the millrace command; `app` the app of `npm start`. */
   constructor(folder: string, command: string, app = "none") {
     this.#folder = folder;
     const bin = join(folder, ".bin");
     mkdirSync(bin, { recursive: true });
-    // One process each, so that what is killed is what was started.
+    // One process each, so that a kill ends the started process.
     const script = (words: string) => `#!/bin/sh\n${words}exec ${process.execPath} ${command} "$@"\n`;
     writeFileSync(join(bin, "npx"), script("shift\n"), { mode: 0o755 });
     writeFileSync(join(bin, "millrace"), script(""), { mode: 0o755 });
@@ -73,7 +73,7 @@ export class ShellSession implements AsyncDisposable {
     this.#env = { ...inherited, NO_COLOR: "1", PATH: [bin, inherited["PATH"]].join(delimiter) };
   }
 
-  /** Runs one command; what it printed, and whether that is what the page says. */
+  /** Runs one command; returns its output, and whether that equals the page. */
   async run({ command, expected }: Exchange): Promise<{ printed: string; matches: boolean }> {
     const wanted = pattern(expected);
     let printed = await this.#do(this.#rename(command), expected);
@@ -103,7 +103,7 @@ export class ShellSession implements AsyncDisposable {
     if (!/\b(?:start|dev)\b/.test(command)) return "";
     this.#kernel = running;
     await running.said(/pid \d+\n/);
-    // Beyond its first lines it prints what the app says, when it says it.
+    // Beyond its first lines it prints the output of the app as it comes.
     const lines = expected === "" ? [] : expected.split("\n");
     if (lines.at(-1) !== "…") await running.lines(lines.filter((line) => line !== "…").length);
     return lines.length === 0 ? "" : running.output;
@@ -195,7 +195,7 @@ function longestText(command: string): string {
 function normal(text: string): string {
   let result = text.trimEnd();
   for (const [changing, name] of CHANGING) result = result.replaceAll(changing, name);
-  // Columns are as wide as what stands in them.
+  // Columns are as wide as their contents.
   return result.replaceAll(/ {2,}/g, "  ").replaceAll(/ +$/gm, "");
 }
 

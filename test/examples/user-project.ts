@@ -1,6 +1,6 @@
 /**
- * A project that depends on `millrace`: the package as it would be installed, freshly built, and programs beside it that import
- * it by name. What runs here runs for users.
+ * A project that depends on `millrace`: the freshly built package as it would be installed, and programs beside it that
+ * import it by name. Code that runs here runs for users.
  */
 import {
   copyFileSync,

@@ -1,4 +1,4 @@
-/** What a user opens without naming a host. */
+/** Parts that a user opens without naming a host. */
 import { describe, expect, test } from "#test";
 import { EventBus } from "../../src/bus/event-bus.ts";
 import { Space } from "../../src/cells/space.ts";

@@ -1,4 +1,4 @@
-/** What only a whole process shows: when it ends by itself, and where an uncaught error goes. */
+/** Behaviour that only a whole process shows: its end, and the way of an uncaught error. */
 
 import { spawn } from "node:child_process";
 import { describe, expect, test } from "vitest";

@@ -1,4 +1,4 @@
-/** A runtime whose clock a test moves by hand: what lies under `systemHost`, for what no real runtime does on demand. */
+/** A runtime with a clock that a test moves by hand: it replaces the platform below `systemHost`. */
 
 import type { Platform, Timeout } from "../../src/host/platform.ts";
 import { TIMER_CHUNK_MS } from "../../src/limits.ts";
@@ -54,7 +54,7 @@ export class ScriptedPlatform implements Platform {
     queueMicrotask(run);
   }
 
-  /** Counts instead of drawing: tests of ids look at what does not come from chance. */
+  /** Counts instead of drawing: tests of ids look at the parts without randomness. */
   fillRandom(words: Uint32Array<ArrayBuffer>): void {
     for (let index = 0; index < words.length; index++) words[index] = this.#words++;
   }

@@ -6,7 +6,7 @@ import { systemHost } from "../../src/host/system-host.ts";
 
 const nothing = () => undefined;
 
-/** Everything that must fail under simulation, by the name that the error must give. */
+/** All functions that must fail under simulation, by the name in the error. */
 const FORBIDDEN: Record<string, () => unknown> = {
   "Date.now()": () => Date.now(),
   "new Date()": () => new Date(),

@@ -39,7 +39,7 @@ async function runProgram(seed: number): Promise<{ log: string[]; hash: string }
   return { log, hash: host.traceHash() };
 }
 
-/** Steps until nothing is left, and checks the host after every step. */
+/** Steps until no work is left, and checks the host after every step. */
 async function stepThrough(host: SimulatedHost): Promise<number> {
   let steps = 0;
   host.checkInvariants();

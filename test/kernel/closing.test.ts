@@ -1,4 +1,4 @@
-/** The end of a kernel in which something never ends: it closes when the grace is over, and says what it has given up. */
+/** The end of a kernel with work that never ends: it closes when the grace is over, and names the abandoned work. */
 import { describe, expect, test } from "vitest";
 import { simulatedHost } from "../../src/host/simulated-host.ts";
 import { Kernel } from "../../src/kernel/kernel.ts";

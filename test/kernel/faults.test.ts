@@ -1,4 +1,4 @@
-/** What fails in a kernel is told, with its place: by capabilities, subscribers and nodes alike. */
+/** Faults in a kernel are reported with their place: by capabilities, subscribers and nodes alike. */
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 import { describe, expect, test } from "vitest";

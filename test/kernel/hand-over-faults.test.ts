@@ -1,4 +1,4 @@
-/** Events of a command's commit that are handed over while something goes wrong: each is handled, and none is held for ever. */
+/** Events of a command's commit that are handed over during faults: each is handled, and none is held forever. */
 import { describe, expect, test } from "vitest";
 import { EventBus } from "../../src/bus/event-bus.ts";
 import type { Host } from "../../src/host/host.ts";
@@ -19,7 +19,7 @@ function entriesAt(host: Host, count: number): JournalEntry[] {
   }));
 }
 
-/** The commit of whoever emits. */
+/** The commit of the emitter. */
 function requestOf(entries: JournalEntry[]): CommitRequest {
   return {
     ...{ space: "s", session: "shop", localSequence: 1, digest: "one", dependsOn: [], entries },
@@ -148,7 +148,7 @@ describe("hand-over among faults", () => {
       expect(rows.map(({ status }) => status)).toEqual(["done", "done", "done"]);
       expect([slow.bus.busy, quick.bus.busy]).toEqual([false, false]);
       slow.bus.checkInvariants();
-      // What a lost lease held is handled by whoever took it over, and not again by whoever lost it.
+      // Events of a lost lease are handled by the process that took them over, and not again by the other.
       expect(heard.length).toBe(3);
     },
   );

@@ -32,7 +32,7 @@ test("[J86] an event of a command's commit is handled at once, without a claim a
   });
   await host.advance(100);
   const kernel = await opening;
-  // From now on nothing can be claimed: what is handled was handed over.
+  // From now on no event can be claimed: handled ones were handed over.
   store.claim = () => Promise.resolve([]);
   const nowMs = host.now();
   for (const n of [1, 2]) {

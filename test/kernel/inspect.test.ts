@@ -1,4 +1,7 @@
-/** A kernel about what is in it: `Kernel.Graph`, `Why`, `Runs`, `Requests`, `Requeue`, `Heal`, `Purge`, asked in this process. */
+/**
+ * A kernel reports its contents: `Kernel.Graph`, `Why`, `Runs`, `Requests`, `Requeue`, `Heal`, `Purge`, asked in this
+ * process.
+ */
 import { describe, expect, onTestFinished, test } from "vitest";
 import { simulatedHost } from "../../src/host/simulated-host.ts";
 import { systemHost } from "../../src/host/system-host.ts";
@@ -64,7 +67,7 @@ async function setup({ trace = true }: { trace?: boolean } = {}) {
   return { kernel, ask, release: () => release() };
 }
 
-/** Commits of this process are numbered from 1 on, and nobody else commits here. */
+/** Commits of this process are numbered from 1 on, and there are no others. */
 async function commitsOf(kernel: Kernel): Promise<{ session: string; localSequence: number }[]> {
   const { session } = kernel.space.replica("kernel");
   return Array.from({ length: 20 }, (_, index) => ({ session, localSequence: index + 1 }));

@@ -1,4 +1,4 @@
-/** An app whose commands are sent by somebody who does not wait, and last until there is a file called `open`. */
+/** An app with commands from a sender that does not wait, which last until there is a file called `open`. */
 import { existsSync } from "node:fs";
 import type { KernelParts } from "../../src/kernel/kernel-options.ts";
 import { capability } from "../../src/loop/define-capability.ts";

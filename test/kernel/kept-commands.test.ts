@@ -1,4 +1,4 @@
-/** Which commands are in the journal, when, and what becomes of them there; on a memory store, in one process. */
+/** Journaled commands: which, when, and with which outcomes; on a memory store, in one process. */
 import { describe, expect, onTestFinished, test } from "vitest";
 import { systemHost } from "../../src/host/system-host.ts";
 import { Kernel } from "../../src/kernel/kernel.ts";
@@ -382,7 +382,7 @@ describe("a failed transactional command", () => {
       { topic: "Work.Do", source: "worker", status: "failed", error: "the bank is away" },
     ]);
     works = true;
-    // By whom and when it is asked again is nothing of what is asked.
+    // Sender and time of a repetition are no part of the request.
     const { metadata, ...asked } = say("Work.Do", "one");
     const again = { ...asked, metadata: { ...metadata, timestamp: metadata.timestamp + 60_000, correlation: "retry" } };
     expect(await kernel.request(again)).toMatchObject({ kind: "reply", data: "paid" });

@@ -65,7 +65,7 @@ test('[L39] what is durable "before" is done after a kill, and whoever asks agai
   await first.kill();
   writeFileSync(join(folder, "open"), "");
   await KernelProcess.start(folder, APP);
-  // The client sends what is unanswered again, under its id.
+  // The client repeats unanswered requests, under their ids.
   expect(await asked).toEqual({ held: "Before.Hold" });
   await until(client, "Boss.Journal", null, areOver(1));
   expect(await client.query("Boss.Journal", null)).toEqual(["Before.Hold done"]);

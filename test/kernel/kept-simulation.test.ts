@@ -1,4 +1,4 @@
-/** Kernels from seeds whose commands are in the journal before they are handled. */
+/** Kernels from seeds with commands that are journaled before they are handled. */
 import { describe, expect, test } from "vitest";
 import { simulate } from "../../src/host/simulate.ts";
 import { type LongPart, rounds, timeoutMs } from "../portable/long-run.ts";
@@ -6,8 +6,8 @@ import { KeptSimulation, type Sightings } from "./kept-simulation.ts";
 
 const PART: LongPart = { name: "kept commands among faults", short: 10, long: 500, minutes: 3 };
 /**
- * Seeds that found a bug; they run in the short form too. 200: an interrupted command whose id was in use ran twice. 3324, 3594, 3974: a
- * client was answered for an earlier request under its id.
+ * Seeds that found a bug; they run in the short form too. 200: an interrupted command with an id in use ran twice.
+ * 3324, 3594, 3974: a client was answered for an earlier request under its id.
  */
 const FOUND = [200, 3324, 3594, 3974];
 const ROUNDS = 80;

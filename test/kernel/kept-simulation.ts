@@ -1,7 +1,8 @@
 /**
- * Commands that the journal keeps, from a seed: up to three kernels on one disk, clients that ask, go, and ask again elsewhere under the same id,
- * commands that nobody waits for, ids that are used twice, kernels that are killed, paused, closed and given wrong clocks, a store that fails, for a
- * while at nearly everything, and an operator who requeues. Then the faults stop, and it is checked from outside what became of every command.
+ * Journaled commands from a seed: up to three kernels on one disk, clients that ask, leave, and ask again elsewhere
+ * under the same id, commands without a requester, ids used twice, kernels that are killed, paused, closed and given
+ * wrong clocks, a store that fails, for a while at most calls, and an operator who requeues. Then the faults stop, and
+ * the outcome of every command is checked from outside.
  */
 import type { SimulatedHost } from "../../src/host/simulated-host.ts";
 import { type SimulatedProcess, simulatedProcess } from "../../src/host/simulated-process.ts";
@@ -20,10 +21,10 @@ import { KeptWorkers, TYPES, type Type } from "./kept-workers.ts";
 import { LEASE_MS } from "./mortal-kernel.ts";
 
 const SPACE = "kernel";
-/** When faults have stopped, everything is answered and at rest after this long. */
+/** When faults have stopped, all requests are answered after this long. */
 const REST_MS = 20_000;
 
-/** What a run met with; rare things must be met by some seed. */
+/** Rare situations of a run; some seed must reach each. */
 export interface Sightings {
   answered: number;
   repeated: number;
@@ -32,10 +33,10 @@ export interface Sightings {
   pauses: number;
   closes: number;
   cuts: number;
-  /** Failed for a reason that is nobody's fault. */
+  /** Failed for a permitted reason. */
   interrupted: number;
   requeued: number;
-  /** Done for somebody who was gone, and not again. */
+  /** Done for a client that left, and not again. */
   doneBefore: number;
   /** One id for two things: one of them refused. */
   idsTaken: number;
@@ -64,11 +65,11 @@ export class KeptSimulation {
   readonly #open = new Map<string, Asked>();
   /** The data that a reply was about; one for each id, ever. */
   readonly #replied = new Map<string, Json>();
-  /** Ids under which something else was asked too. */
+  /** Ids that were also used for another request. */
   readonly #shared = new Set<string>();
   readonly #requeued = new Map<string, number>();
   readonly #types = new Map<string, Type>();
-  /** Commands that somebody has waited for. */
+  /** Commands with a waiting client. */
   readonly #awaited = new Set<string>();
   readonly #workers: KeptWorkers;
   #living: Living[] = [];
@@ -111,7 +112,7 @@ export class KeptSimulation {
     void this.#boot(living);
   }
 
-  /** What a faulty store refuses at the start is tried again, as a supervisor would. */
+  /** A boot that a faulty store refuses is tried again, as a supervisor would. */
   async #boot(living: Living): Promise<void> {
     const { process } = living;
     const faultsPerMille = () => (this.#world.monotonic() < this.#fullUntilMs ? 400 : this.#faultsPerMille);
@@ -196,7 +197,7 @@ export class KeptSimulation {
     this.#open.set(message.metadata.id, { message, at: undefined });
   }
 
-  /** Something else under an id that is in use, or was. */
+  /** Another request under an id that is or was in use. */
   #shareId(): void {
     const once = [...this.#types].filter(([id, type]) => type !== "Bell.Ring" && !this.#shared.has(id));
     const [id, type] = once[this.#below(once.length)] ?? [];
@@ -218,12 +219,12 @@ export class KeptSimulation {
     }
   }
 
-  /** Nobody waits: it is done if the journal takes it. */
+  /** No client waits: it is done if the journal takes it. */
   #enqueue(): void {
     const running = this.#running();
     const message = this.#message(this.#type());
     running[this.#below(running.length)]?.kernel.loop.enqueue(message);
-    // Somebody may want to know after all.
+    // A client may ask for it later.
     if (this.#below(3) === 0) this.#open.set(message.metadata.id, { message, at: undefined });
     this.sightings.unawaited++;
   }
@@ -246,7 +247,7 @@ export class KeptSimulation {
     asked.at = undefined;
   }
 
-  /** Asks for what nobody is asked for now: what is new, and what its kernel did not answer. */
+  /** Asks for requests without a client: new ones, and those that their kernel did not answer. */
   #askAgain(): void {
     const running = this.#running();
     if (running.length === 0) return;
@@ -293,7 +294,10 @@ export class KeptSimulation {
     this.sightings.answered++;
   }
 
-  /** Whether it is no use to ask again. 503: not done, or not known. What must not be done twice is not, or may have been done in part. */
+  /**
+   * Whether a repetition is useless. 503: not done, or unknown. A command that must not be done twice is not repeated,
+   * or may have been done in part.
+   */
   #isOver(id: string, { code, message }: ErrorData): boolean {
     const isTaken = code === 409 || code === 422;
     if (isTaken && this.#shared.has(id)) return ++this.sightings.idsTaken > 0;
@@ -302,7 +306,7 @@ export class KeptSimulation {
     if (code === 500 && /its process died 5 times/.test(message)) return true;
     if (this.#types.get(id) === "Siren.Ring") {
       if (code === 410) return ++this.sightings.doneBefore > 0;
-      // What a handler had no time for has failed, with that reason, for whoever asks again.
+      // A command without time for its handler has failed, with that reason, for every repetition.
       if (code === 500 && /interrupted|no time/.test(message)) return true;
     }
     throw new Error(`${id} (${this.#types.get(id)}) failed: ${code} ${message}`);
@@ -347,7 +351,8 @@ export class KeptSimulation {
         return;
       case "failed":
         this.sightings.interrupted++;
-        // Whoever waited was told that it was not done, or that nobody knows, and has asked again since; the journal has the first answer.
+        // A waiting client was told that it was not done, or that this is unknown, and has asked again since; the
+        // journal has the first answer.
         if (this.#awaited.has(id) && /no time|not known whether|not committed/.test(error)) return;
         if (/its process died 5 times/.test(error)) return;
         // Another request under its id came first.

@@ -1,4 +1,6 @@
-/** Capabilities whose commands the journal keeps, each with what it bears, and a count of what they did; for simulations of whole kernels. */
+/**
+ * Capabilities with journaled commands of each kind, and a count of their effects; for simulations of whole kernels.
+ */
 import type { Host } from "../../src/host/host.ts";
 import type { SimulatedHost } from "../../src/host/simulated-host.ts";
 import type { KernelParts } from "../../src/kernel/kernel-options.ts";
@@ -9,7 +11,10 @@ import { Failure } from "../../src/message/error-data.ts";
 import type { Json } from "../../src/message/json.ts";
 import type { Tx } from "../../src/work/tx.ts";
 
-/** Effects that are a commit, of a capability that keeps all and of one that keeps what nobody waits for; what may be done twice; what may not. */
+/**
+ * Effects that are one commit, with all commands journaled or only those without a requester; repeatable effects;
+ * effects that must not repeat.
+ */
 export const TYPES = ["Ledger.Add", "Note.Add", "Bell.Ring", "Siren.Ring"] as const;
 export type Type = (typeof TYPES)[number];
 
@@ -65,7 +70,7 @@ export class KeptWorkers {
   }
 
   async #ring(data: Json, id: string, host: Host): Promise<Json> {
-    // Before anything was done.
+    // Before any effect.
     if (this.#below(20) === 0) throw new Failure(503, "no time");
     this.begun.set(id, (this.begun.get(id) ?? 0) + 1);
     await this.#pause(host, 300);

@@ -34,7 +34,7 @@ export class KernelProcess {
     return kernel;
   }
 
-  /** Begins to start it, and waits for nothing. */
+  /** Begins to start it, without waiting. */
   static launch(cwd: string, app?: string, main: string = MAIN): KernelProcess {
     const kernel = new KernelProcess(cwd, [main, "start", ...(app === undefined ? [] : [app])]);
     onTestFinished(() => kernel.kill());
@@ -73,7 +73,7 @@ export class KernelProcess {
     }
   }
 
-  /** A client that is in no hurry: what takes long on a busy machine has not failed. */
+  /** A patient client: a long wait on a busy machine is no failure. */
   connect(options: Partial<ClientOptions> = {}): Promise<Client> {
     return Client.connect({ path: this.socketPath, timeoutMs: PATIENCE_MS, ...options });
   }

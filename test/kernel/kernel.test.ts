@@ -1,4 +1,4 @@
-/** The composition in one process: order of boot, what a failure leaves behind, health, and the end. */
+/** The composition in one process: order of boot, remains of a failure, health, and the end. */
 import { existsSync, writeFileSync } from "node:fs";
 import { connect } from "node:net";
 import { join } from "node:path";

@@ -1,4 +1,7 @@
-/** An app whose state can be checked from outside: entries that are added up, events that are counted, work that lasts until it is told. */
+/**
+ * An app with state that can be checked from outside: added entries, counted events, work that lasts until it is
+ * released.
+ */
 
 import type { KernelParts } from "../../src/kernel/kernel-options.ts";
 import { capability } from "../../src/loop/define-capability.ts";
@@ -61,7 +64,7 @@ export default ({ space }: KernelParts) => {
     }),
     gate: capability({
       description: "holds until it is told",
-      // What a test holds up may run again after a kill.
+      // Work that a test holds may run again after a kill.
       idempotent: true,
       commands: {
         "Gate.Hold": {

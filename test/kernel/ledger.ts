@@ -1,4 +1,4 @@
-/** The ledger app from outside: its state, and a load whose account is kept here, to be compared with what the kernel has. */
+/** The ledger app from outside: its state, and a load with an account of its own, to be compared with the kernel's. */
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { expect } from "vitest";
@@ -18,12 +18,12 @@ export async function read(client: Client): Promise<Ledger> {
   return { ...answer, entries: Object.fromEntries(answer.entries) };
 }
 
-/** While the kernel is down there is no answer, and nothing is known. */
+/** While the kernel is down there is no answer, and the state is unknown. */
 export function totalOf(answer: Json): number {
   return (answer as never as Ledger | null)?.total ?? 0;
 }
 
-/** Asks until the answer is as wanted; the time limit of the test ends what never is. */
+/** Asks until the answer is as wanted; the time limit of the test ends a vain wait. */
 export async function until(
   client: Client,
   type: string,
@@ -38,7 +38,7 @@ export async function until(
   }
 }
 
-/** Sends commands from several sides until it is told to stop; keeps account of what was acknowledged. */
+/** Sends commands from several clients until it is stopped; keeps account of acknowledged ones. */
 export class Load {
   readonly acknowledged = new Set<string>();
   readonly #client: Client;
@@ -54,7 +54,7 @@ export class Load {
     for (let n = 0; this.#sending; n++) {
       const key = `${sender}-${n}`;
       const request = command(systemHost(), "Ledger.Add", { key, amount: 1 });
-      // 503 says that nothing was done: the same request, under the same id, until it is.
+      // 503 means that it was not done: the same request, under the same id, is repeated until it is.
       for (let answer = await this.#client.request(request); answer.kind === "error"; ) {
         expect(answer.data).toMatchObject({ code: 503 });
         answer = await this.#client.request(request);
@@ -74,7 +74,7 @@ export class Load {
     await Promise.all(this.#senders);
   }
 
-  /** What was acknowledged is there once, and nothing else is. */
+  /** Acknowledged entries are there once, and no others are. */
   async check(): Promise<void> {
     const { entries, total } = await read(this.#client);
     expect(total).toBe(this.acknowledged.size);
@@ -84,8 +84,8 @@ export class Load {
 }
 
 /**
- * An event that was heard and not settled when its process was killed is delivered again. One whose process died five times while it was
- * in hand has failed, as it must: nobody can tell whose fault that was. The operator requeues it. Resolves with how many.
+ * An event that was heard and not settled when its process was killed is delivered again. An event with five dead
+ * processes has failed, because the guilty part is unknown. The operator requeues it. Resolves with their number.
  */
 export async function untilNothingIsOpen(client: Client, folder: string): Promise<number> {
   for (let requeued = 0; ; ) {
@@ -98,7 +98,7 @@ export async function untilNothingIsOpen(client: Client, folder: string): Promis
   }
 }
 
-/** What somebody with the `sqlite3` shell would count: rows that are there once each, and rows that nobody has finished. */
+/** Counts that the `sqlite3` shell would give: rows that are there once each, and unfinished rows. */
 export function inTheFile(folder: string) {
   using database = new DatabaseSync(join(folder, ".millrace", "kernel.db"), { readOnly: true, timeout: 10_000 });
   const count = (sql: string) => Number(Object.values(database.prepare(sql).get() ?? {})[0]);

@@ -1,4 +1,4 @@
-/** Bounds that whoever opens a kernel has chosen, at the edge and one past it. */
+/** Chosen bounds of a kernel, at the edge and one past it. */
 import { connect, type Socket } from "node:net";
 import { join } from "node:path";
 import { describe, expect, onTestFinished, test } from "vitest";
@@ -25,7 +25,7 @@ async function open(limits: KernelLimits, options: Partial<KernelOptions> = {}):
   return kernel;
 }
 
-/** A raw client, and what it has been sent so far. */
+/** A raw client, and the bytes that it got so far. */
 function client(kernel: Kernel): { socket: Socket; heard: (count: number) => Promise<string[]> } {
   const socket = connect(kernel.socketPath as string);
   onTestFinished(() => void socket.destroy());

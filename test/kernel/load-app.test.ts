@@ -1,4 +1,4 @@
-/** What an app module may export, and what is said of one that cannot be used. */
+/** Valid exports of an app module, and messages about invalid ones. */
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";

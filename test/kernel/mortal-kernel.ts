@@ -7,7 +7,7 @@ import type { MemoryDisk } from "../../src/store/memory/memory-disk.ts";
 import { memoryStore } from "../../src/store/memory/memory-store.ts";
 import { queuedStore } from "../bus/queued-store.ts";
 
-/** Short, so that what a killed process held is taken over within a run. */
+/** Short, so that the events of a killed process are taken over within a run. */
 export const LEASE_MS = 1_000;
 
 export interface MortalKernelOptions {
@@ -49,7 +49,7 @@ export class MortalKernel {
       (kernel) => {
         if (this.#process === process) this.#open = kernel;
       },
-      // A store that fails at the wrong moment: whoever supervises starts it again.
+      // A store that fails at the wrong moment: a supervisor starts the kernel again.
       () => this.#end(process),
     );
   }

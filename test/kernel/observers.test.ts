@@ -1,4 +1,4 @@
-/** What sinks of a kernel's space see over restarts. */
+/** Calls of a kernel space's sinks over restarts. */
 import { join } from "node:path";
 import { describe, expect, onTestFinished, test } from "vitest";
 import { systemHost } from "../../src/host/system-host.ts";
@@ -41,7 +41,7 @@ describe("sinks over restarts of a kernel", () => {
   }
 });
 
-/** Stock in a kernel whose store answers commits when the test says so, and rejects the one for 8. */
+/** Stock in a kernel with a store that answers commits when the test decides, and rejects the one for 8. */
 async function shop() {
   const host = systemHost();
   const line = new FaultyLine(memoryStore({ host }));

@@ -3,7 +3,7 @@ import { describe, expect, test } from "vitest";
 import { simulate } from "../../src/host/simulate.ts";
 import { PiecesModel, type Sightings } from "./pieces-model.ts";
 
-/** The last one has found something: a stop in a process that had not heard of the start. */
+/** The last one has found a bug: a stop in a process that had not heard of the start. */
 const SEEDS = [...Array.from({ length: 12 }, (_, i) => i + 1), 38];
 const ROUNDS = 60;
 

@@ -1,7 +1,7 @@
 /**
- * Pieces in a simulated world, from a seed: processes on one disk start pieces, launch them from handlers, send to them and stop them, over
- * stores that fail, and are killed among it. What was acknowledged is remembered by a model. Then the faults stop, every process takes
- * up what there is, and it is checked that pieces, counts and nodes are what the model says.
+ * Pieces in a simulated world, from a seed: processes on one disk start pieces, launch them from handlers, send to them
+ * and stop them, over failing stores and kills. A model remembers acknowledged operations. Then the faults stop, every
+ * process restores the pieces, and pieces, counts and nodes are compared with the model.
  */
 import type { Cell } from "../../src/cells/cell.ts";
 import { type Pattern, pattern } from "../../src/cells/pattern.ts";
@@ -16,7 +16,7 @@ import { queuedStore } from "../bus/queued-store.ts";
 const PROCESSES = 2;
 const COUNTERS = ["c0", "c1", "c2"];
 const DESKS = ["d0", "d1"];
-/** When faults stop, everything has come to rest after this long: longer than a transaction or a send is tried. */
+/** When faults stop, all work has ended after this long: longer than a transaction or a send is tried. */
 const REST_MS = 60_000;
 /** A counter's computation and effect, and a desk's effect. */
 const NODES: Readonly<Record<string, number>> = { counter: 2, desk: 1 };
@@ -47,13 +47,13 @@ interface Living {
 
 type Opened = Living & { readonly space: Space; readonly patterns: Patterns };
 
-/** What is known of an id: whether it lives, unless an operation ended unheard. */
+/** Knowledge about an id: whether it lives, unless an operation ended without an answer. */
 interface Known {
   life: "in" | "out" | "unknown";
-  /** Who is at it. */
+  /** Processes that work on it. */
   by: SimulatedProcess | undefined;
   owner?: string;
-  /** Sends that were acknowledged as handled, and those of which nobody knows. */
+  /** Sends that were acknowledged as handled, and those with unknown outcome. */
   handled: number;
   unheard: number;
 }
@@ -146,7 +146,7 @@ export class PiecesModel {
 
   #stop({ process, space }: Opened): void {
     const id = this.#one([...this.#known.keys()]);
-    // What it owns stops with it: nobody else may be at it.
+    // Its parts stop with it: no other process may work on them.
     const owned = [...this.#known].filter(([, { owner }]) => owner === id).map(([, known]) => known);
     if (id === undefined || owned.some(isBusy)) return;
     const known = this.#take(id, process);
@@ -206,7 +206,7 @@ export class PiecesModel {
   #follow(process: SimulatedProcess, known: Known, work: Promise<unknown>, life: "in" | "out"): void {
     known.life = "unknown";
     const end = (now: Known["life"]) => {
-      // Whoever was killed is heard no more.
+      // A killed process gives no more answers.
       if (process.status === "killed") return;
       known.life = now;
       known.by = undefined;
@@ -251,7 +251,7 @@ export class PiecesModel {
     await this.#checkCounts(last.space);
   }
 
-  /** Every process runs what the index names, each once, and has the nodes for it and no others. */
+  /** Every process runs the pieces of the index, each once, and has only their nodes. */
   async #checkRunning(running: readonly Opened[], entries: PieceEntries): Promise<void> {
     const wanted = Object.keys(entries).toSorted().join();
     const nodes = Object.values(entries).reduce((sum, { pattern: name }) => sum + NODES[name]!, 0);
@@ -288,12 +288,12 @@ export class PiecesModel {
   }
 }
 
-/** What a killed process was at is nobody's any more; how it ended is not known. */
+/** Work of a killed process is free; its outcome is unknown. */
 function isBusy({ by }: Known): boolean {
   return by !== undefined && by.status !== "killed";
 }
 
-/** A counter, and a desk whose handler launches counters. Their effects say which process they run in. */
+/** A counter, and a desk with a handler that launches counters. Their effects name their process. */
 function patternsOf({ ran }: Living, space: Space): Patterns {
   const tick = space.cell<number>("tick");
   const note = (id: string) => () => {

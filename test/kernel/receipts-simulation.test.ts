@@ -1,4 +1,4 @@
-/** Whole kernels from seeds whose receipts have an end. */
+/** Whole kernels from seeds with receipts that expire. */
 import { describe, expect, test } from "vitest";
 import { simulate } from "../../src/host/simulate.ts";
 import { ReceiptsSimulation, type Sightings } from "./receipts-simulation.ts";

@@ -1,7 +1,7 @@
 /**
- * A whole kernel from a seed while receipts have an end: commands, events and sends that come again long after, from an archive of everything that was ever
- * sent; a store that fails, a process that is killed and started again, and another one that moves the horizon and removes settled rows at any moment.
- * Then the faults stop, and what became of everything is read from the documents, which count how often each message took effect.
+ * A whole kernel from a seed with receipts that expire: commands, events and sends that come again long after, from an
+ * archive; a store that fails, a process that is killed and started again, and another one that moves the horizon and
+ * removes settled rows at any moment. Then the faults stop, and the documents show how often each message took effect.
  */
 import type { SimulatedHost } from "../../src/host/simulated-host.ts";
 import type { KernelParts } from "../../src/kernel/kernel-options.ts";
@@ -15,11 +15,11 @@ import { MemoryDisk } from "../../src/store/memory/memory-disk.ts";
 import { memoryStore } from "../../src/store/memory/memory-store.ts";
 import { LEASE_MS, MortalKernel } from "./mortal-kernel.ts";
 
-/** How far behind the clock the horizon may come. Far shorter than anybody should choose. */
+/** How far behind the clock the horizon may come. Far shorter than in production. */
 const KEPT_MS_MAX = 10_000;
 const SPACE = "kernel";
 
-/** What a run met with; rare things must be met by some seed. */
+/** Rare situations of a run; some seed must reach each. */
 export interface Sightings {
   handled: number;
   kills: number;
@@ -39,14 +39,17 @@ export class ReceiptsSimulation {
   readonly #world: SimulatedHost;
   readonly #disk = new MemoryDisk({ changesKept: 20 });
   readonly #kernel: MortalKernel;
-  /** Everything that was ever sent, to come again. */
+  /** All messages that were ever sent, to come again. */
   readonly #commands: Message[] = [];
   readonly #events: Message[] = [];
   readonly #sends: string[] = [];
-  /** What a command was answered with, and what was acknowledged: it must have taken effect by the end. */
+  /** The answer of a command; an acknowledged one must have taken effect by the end. */
   readonly #answers = new Map<string, Json>();
   readonly #acknowledged = new Set<string>();
-  /** Events whose handler fails, until they are requeued; and those for which it has: retention may take them then, and what it takes was seen. */
+  /**
+   * Events with a handler that fails until they are requeued; and those that have failed: retention may remove them
+   * then, and the removed ones were seen.
+   */
   readonly #failing = new Set<string>();
   readonly #failed = new Set<string>();
 

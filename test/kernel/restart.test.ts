@@ -1,4 +1,7 @@
-/** Kernels that are stopped, killed and started again, in processes of their own; what they must still know is checked from outside. */
+/**
+ * Kernels that are stopped, killed and started again, in processes of their own; their durable state is checked from
+ * outside.
+ */
 import { describe, expect, test } from "vitest";
 import { counted, type LongPart, Rounds, timeoutMs } from "../portable/long-run.ts";
 import { runProgram, scratchFolder } from "../repo/program.ts";
@@ -90,7 +93,7 @@ describe("under load", () => {
     const load = new Load(client);
     const budget = new Rounds(PART);
     for (let kills = 0; budget.goesOn(kills); kills++) {
-      // After it has done something, and each time a different amount; where exactly it is then, nobody knows.
+      // After some work, a different amount each time, so that its exact state is unknown.
       await load.more(1 + ((kills * 17) % 41));
       await kernel.kill();
       kernel = await KernelProcess.start(folder, LEDGER_APP);

@@ -1,4 +1,4 @@
-/** Where settings come from, who wins, and how one is told what is wrong. */
+/** Sources of settings, their precedence, and reports of mistakes. */
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";

@@ -1,6 +1,6 @@
 /**
- * A client and its connection to a kernel, without a network: lines arrive in pieces cut anywhere, later than they were sent, and stop
- * arriving when the wire is cut. The client sends again, under the same ids, what was not answered.
+ * A client and its connection to a kernel, without a network: lines arrive late, in pieces cut anywhere, and stop when
+ * the wire is cut. The client repeats unanswered requests under the same ids.
  */
 import { type ByteStream, NdjsonConnection } from "../../src/adapters/ndjson-connection.ts";
 import type { SimulatedHost } from "../../src/host/simulated-host.ts";
@@ -186,7 +186,7 @@ export class WireClient {
     if (!request)
       throw new Error(`${this.name} got an answer for ${id}, for which it does not wait: ${JSON.stringify(answer)}`);
     const code = answer.kind === "error" ? (answer.data as { code: number }).code : 0;
-    // Not done, or nobody knows: it is sent again, under the same id.
+    // Not done, or unknown: it is sent again, under the same id.
     if (code === 503) {
       this.resent++;
       const wire = this.#wire;

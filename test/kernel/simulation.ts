@@ -1,6 +1,7 @@
 /**
- * A whole kernel from a seed, over and over: loop, bus, cells, timers and store on one disk, clients on wires that are cut, event streams in great number, a store that
- * fails, a process that is killed and started again. Then the faults stop, and it is checked from outside what became of every command.
+ * A whole kernel from a seed: loop, bus, cells, timers and store on one disk, clients on wires that are cut, many event
+ * streams, a store that fails, a process that is killed and started again. Then the faults stop, and the outcome of
+ * every command is checked from outside.
  */
 import type { Host } from "../../src/host/host.ts";
 import type { SimulatedHost } from "../../src/host/simulated-host.ts";
@@ -16,7 +17,7 @@ import { WireClient, WireFlood } from "./simulated-wire.ts";
 
 const CLIENTS = 3;
 
-/** What a run met with; rare things must be met by some seed. */
+/** Rare situations of a run; some seed must reach each. */
 export interface Sightings {
   commands: number;
   kills: number;
@@ -150,7 +151,7 @@ export class KernelSimulation {
     else if (what < 96) this.#flood.disconnect();
   }
 
-  /** A supervisor starts what has ended; clients connect where they can. */
+  /** A supervisor starts an ended kernel; clients connect where they can. */
   #mend(): void {
     if (!this.#kernel.process) this.#kernel.start();
     const { process, open: kernel } = this.#kernel;
@@ -207,13 +208,16 @@ export class KernelSimulation {
         if (!this.#heard.has(id)) throw new Error(`the event of ${id} was never heard`);
       }
     }
-    // The sums that were answered grow by what was added: the last one is all of it.
+    // The answered sums grow by the added amounts: the last one is the total.
     if ((await ask("Ledger.Total", null)) !== last) throw new Error(`the total is not the last sum, ${last}`);
     for (const times of this.#heard.values()) if (times > 1) this.sightings.heardAgain++;
     if (kernel.loop.pending.size > 0) throw new Error(`${kernel.loop.pending.size} requests are still pending`);
   }
 
-  /** What a timer sends is done, or the journal tells why not: a process that died over what must not be done twice, or too many that did. */
+  /**
+   * A timer's message is done, or the journal has the reason why not: a process that died over an unrepeatable command,
+   * or too many that did.
+   */
   async #checkRung(id: string, kernel: Kernel): Promise<void> {
     const bell = this.#bells.get(id) ?? "";
     if (this.#rung.has(bell)) return void this.sightings.rings++;

@@ -5,7 +5,7 @@ import { noSightings, type Sightings, TwoKernels } from "./two-kernels.ts";
 
 const PART: LongPart = { name: "two kernels among faults", short: 10, long: 200, minutes: 4 };
 const OPTIONS = { rounds: 100, eventsPerRound: 220 };
-/** What `npm test` goes through at least. */
+/** The minimal events of `npm test`. */
 const EVENTS = 200_000;
 
 async function run(seed: number): Promise<{ value: Sightings; traceHash: string }> {
@@ -35,7 +35,7 @@ describe("the whole kernel among faults", () => {
       }
       counted(all.events, "simulated events");
       expect(all.events).toBeGreaterThan(EVENTS);
-      // What the runs are there to meet, they must have met, in every second one at least: the rarest depends on how steps fall together.
+      // Situations that the runs must reach, in every second one at least: the rarest depends on the order of steps.
       for (const [name, count] of Object.entries(all)) {
         expect(`${name}: ${2 * count >= seeds ? "enough" : count}`).toBe(`${name}: enough`);
       }

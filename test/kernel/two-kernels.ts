@@ -1,7 +1,7 @@
 /**
- * Whole kernels in a simulated world, from a seed: two processes on one disk, each with store, scheduler, bus, loop, timers, an extension, a piece and an app;
- * clients that send commands and repeat what was not answered. Kernels are killed, paused and given wrong clocks and a store that
- * fails. Then the faults stop, and it is checked from outside what became of everything.
+ * Whole kernels in a simulated world, from a seed: two processes on one disk, each with store, scheduler, bus, loop,
+ * timers, an extension, a piece and an app; clients that send commands and repeat unanswered ones. Kernels are killed,
+ * paused and given wrong clocks and a failing store. Then the faults stop, and all outcomes are checked from outside.
  */
 import type { Cell } from "../../src/cells/cell.ts";
 import { pattern } from "../../src/cells/pattern.ts";
@@ -28,10 +28,10 @@ const ACCOUNTS = 8;
 const STORED_EVERY = 50;
 const KERNELS = 2;
 const LEASE_MS = 2_000;
-/** When faults stop, everything has come to rest after this long. */
+/** When faults stop, all work has ended after this long. */
 const REST_MS = 10_000;
 
-/** What a run met with; rare things must be met by some seed. */
+/** Rare situations of a run; some seed must reach each. */
 export interface Sightings {
   events: number;
   commands: number;
@@ -55,13 +55,13 @@ interface Living {
   kernel: Kernel | undefined;
 }
 
-/** A command until it is answered; whoever loses its kernel says it again, under the same id, to another. */
+/** A command until it is answered; a client that loses its kernel repeats it, under the same id, to another. */
 interface Unanswered {
   readonly message: Message;
   asking: SimulatedProcess | undefined;
 }
 
-/** Nothing met so far. */
+/** No situation reached so far. */
 export function noSightings(): Sightings {
   return {
     events: 0,
@@ -111,7 +111,7 @@ export class TwoKernels {
     for (let round = 0; round < this.#options.rounds; round++) {
       this.#load();
       this.#askAgain();
-      // Sometimes at once, when nothing that was asked is done yet.
+      // Sometimes at once, before any request is done.
       if (this.#world.random() < 0.5) await this.#world.advance(this.#below(20));
       await this.#disturb();
       await this.#world.advance(this.#below(100));
@@ -141,7 +141,7 @@ export class TwoKernels {
     await this.#world.advance(this.#below(50));
   }
 
-  /** What a faulty store refuses at the start is tried again, as a supervisor would. */
+  /** A boot that a faulty store refuses is tried again, as a supervisor would. */
   async #boot(living: Living): Promise<void> {
     const { process } = living;
     while (process.status !== "killed") {
@@ -234,7 +234,7 @@ export class TwoKernels {
         return { topic: "parcel.came", source: "dock", payload };
       });
       const acknowledge = (ids: readonly number[]) => {
-        // A promise chain of a killed process may still run out; nobody was told then.
+        // A promise chain of a killed process may still run out; no client was told then.
         if (process.status === "killed") return;
         for (const [at, { payload }] of events.entries()) this.#acknowledged.set(payload.n, ids[at]!);
       };
@@ -259,7 +259,7 @@ export class TwoKernels {
     this.#command("Timer.Set", { delayMs: this.#below(3_000), message });
   }
 
-  /** Asks for what nobody is asked for now: what is new, and what its kernel did not answer. */
+  /** Asks for requests without a client: new ones, and those that their kernel did not answer. */
   #askAgain(): void {
     const running = this.#running();
     if (running.length === 0) return;
@@ -322,7 +322,7 @@ export class TwoKernels {
   }
 }
 
-/** An app with state, a derived value that somebody looks at, an event and two that hear of it, and one that counts what comes by itself. */
+/** An app with state, an observed derived value, an event with two subscribers, and a count of the timer's messages. */
 function bank({ bus, space, host }: KernelParts): Readonly<Record<string, Capability>> {
   const accounts = Array.from({ length: ACCOUNTS }, (_, n) => space.cell<number>(`account/${n}`));
   const total = space.computed("total", () => accounts.reduce((sum, account) => sum + (account.get() ?? 0), 0));
@@ -355,7 +355,7 @@ function bank({ bus, space, host }: KernelParts): Readonly<Record<string, Capabi
         },
       },
     }),
-    // The same command again, to whichever kernel, is the same event to the stream.
+    // The same command again, to any kernel, is the same event to the stream.
     tally: capability({
       ...{ description: "counts in a piece", idempotent: true },
       commands: {

@@ -11,7 +11,7 @@ import { transactional } from "../../src/loop/transactional.ts";
 import type { Json } from "../../src/message/json.ts";
 import { memoryStore } from "../../src/store/memory/memory-store.ts";
 
-/** A kernel without `trace` whose handlers hang until `release` is called. */
+/** A kernel without `trace`, with handlers that hang until `release` is called. */
 async function setup() {
   const host = simulatedHost(1);
   const held: (() => void)[] = [];

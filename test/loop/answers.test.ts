@@ -1,9 +1,9 @@
-/** Answers that come where nobody expects them: inside `postMessage`, and wrong. */
+/** Answers in unexpected places: inside `postMessage`, and invalid ones. */
 import { describe, expect, test } from "#test";
 import type { Message } from "../../src/message/envelope.ts";
 import { BareActor, bare, query, setup } from "./loop-setup.ts";
 
-/** Answers what it must not, at once; later requests not at all. */
+/** Answers forbidden requests at once; later requests not at all. */
 class HastyActor extends BareActor {
   override postMessage(given: Message): void {
     super.postMessage(given);

@@ -1,9 +1,9 @@
-/** What the workers of the tests do that have only the Worker surface: no `serve`, and no word of what they have handled. */
+/** Behaviour of the test workers that have only the Worker surface: no `serve`, and no report of handled messages. */
 import type { Message } from "../../src/message/envelope.ts";
 import type { ErrorData } from "../../src/message/error-data.ts";
 import type { Json } from "../../src/message/json.ts";
 
-/** Doubles what it is asked, up to 4; a negative number it answers after the next one. Events it only takes. */
+/** Doubles a number up to 4; answers a negative number after the next one. Only takes events. */
 export function bareWorker(say: (answer: Message | Message<ErrorData>) => void): (message: Message) => void {
   const late: Message[] = [];
   return (asked) => {

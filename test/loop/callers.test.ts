@@ -1,4 +1,4 @@
-/** Requests of callers in this process: what they may ask with, and that what they asked is theirs to change. */
+/** Requests of callers in this process: valid requests, and copies of their data. */
 import { describe, expect, test } from "#test";
 import { Space } from "../../src/cells/space.ts";
 import { simulatedHost } from "../../src/host/simulated-host.ts";

@@ -1,4 +1,4 @@
-/** Whatever a handler of ours sets off is caused by the message that it handles, however long it takes. */
+/** Messages of a handler are caused by the message that it handles, however long that takes. */
 import { describe, expect, test } from "#test";
 import { Space } from "../../src/cells/space.ts";
 import { simulatedHost } from "../../src/host/simulated-host.ts";
@@ -11,7 +11,7 @@ import type { Json } from "../../src/message/json.ts";
 import { memoryStore } from "../../src/store/memory/memory-store.ts";
 import { BareActor, bare, command, deferred, setup } from "./loop-setup.ts";
 
-/** What came to a witness of everything: `kind type <- causation`, and the correlation where there is one. */
+/** All messages that a witness saw: `kind type <- causation`, with the correlation if there is one. */
 function witness() {
   const seen: Message[] = [];
   const actor = new BareActor();
@@ -60,7 +60,7 @@ describe("causation", () => {
     const one = client();
     const begun = command("Work.Do", "first");
     loop.receive({ ...begun, metadata: { ...begun.metadata, correlation: "talk" } }, one);
-    // Waits in the mailbox meanwhile; nothing of the first one may be taken for its doing.
+    // It waits in the mailbox meanwhile, and must not be taken for a cause.
     loop.receive(command("Work.Do", "second"), one);
     loop.receive(command("Work.Fail", "third"), one);
     await settle();

@@ -211,7 +211,7 @@ describe("reads of a capability with a clearance", () => {
     for (const who of ["High", "All"])
       for (const read of READS)
         expect(`${read} ${await ask(`${who}.${read}`)}`).toBe(`${read} reply ${read === "Sum" ? 2 : 1}`);
-    // Afterwards the program knows what it knew before.
+    // Afterwards plain reads have no clearance again.
     expect(secret.get()).toBe(1);
   });
 

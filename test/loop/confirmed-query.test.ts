@@ -1,4 +1,4 @@
-/** Queries of transactional capabilities: what they answer has happened. */
+/** Queries of transactional capabilities: their answers are confirmed. */
 import { describe, expect, test } from "#test";
 import { Space } from "../../src/cells/space.ts";
 import { simulatedHost } from "../../src/host/simulated-host.ts";

@@ -1,4 +1,4 @@
-/** Code of users that throws where the loop looks at what it gives: it ends the message that it concerns, and nothing else. */
+/** Users' code that throws where the loop looks at its values: only that message ends. */
 import { z } from "zod";
 import { describe, expect, test } from "#test";
 import type { Capability } from "../../src/loop/capability.ts";
@@ -33,7 +33,7 @@ function throwingWhenRead(name: string): Json {
   }) as Json;
 }
 
-/** Asks what is wrong, then something else: both are answered, and nothing is left. */
+/** Sends a bad request, then a good one: both are answered, and none is left. */
 async function asked(wrong: Capability) {
   const echo = capability({ description: "echo", queries: { "Echo.Say": { handle: (data: Json) => data } } });
   const { loop, client, settle, faults } = await setup({ wrong, echo });

@@ -1,4 +1,4 @@
-/** The next moment of a cron expression: calendars, time zones, and what is refused. */
+/** The next moment of a cron expression: calendars, time zones, and refusals. */
 import { describe, expect, test } from "#test";
 import { forbidRealTime } from "../../src/host/real-time-guard.ts";
 import { cronProblem, nextOccurrence } from "../../src/work/cron.ts";

@@ -22,7 +22,7 @@ function actor(name: string, work: (ask: Ask) => Json | Promise<Json>): Capabili
   });
 }
 
-/** What transactional handlers return: the actor goes on to the next message. */
+/** Transactional handlers return it: the actor continues with the next message. */
 function answerLater(answer: Promise<Json>): Json {
   return new AnswerLater(answer) as never;
 }
@@ -84,7 +84,7 @@ describe("requests that cross", () => {
     const all = await setup({ a: actor("A", (ask) => ask("C.Say", null)), b, relay });
     const one = await begin(all, "A", "B");
     await all.host.advance(LONG);
-    // What was handed on was asked last; its error comes back the way it went.
+    // The forwarded request was asked last; its error comes back the same way.
     expect(one.answers.sort()).toEqual(["error a 504", 'reply b "A said"']);
     expect(circlesTold(all)).toEqual([["relay", "b", "a", "relay"]]);
     expect(all.loop.liveness.quiescent).toBe(true);
@@ -131,7 +131,7 @@ describe("requests that cross", () => {
 });
 
 describe("requests that end without help", () => {
-  /** Whatever `b` does while it has crossed `a`: nothing is told, nothing given up, and all is answered in the end. */
+  /** After all these actions of `b` no circle is observed, no request is given up, and all are answered. */
   const innocent = async (
     a: Capability,
     b: Capability,

@@ -153,7 +153,7 @@ describe("deliveries", () => {
   });
 });
 
-/** A handler of events that sends commands, and one who takes some of them; how its deliveries end. */
+/** A handler of events that sends commands, a receiver of some of them, and the ends of its deliveries. */
 async function sending(handle: (context: HandlerContext, event: Message) => unknown) {
   const delivered: ((given: Message) => Promise<void>)[] = [];
   const events: EventJournal = {

@@ -1,4 +1,4 @@
-/** Events for clients that ask for them: what they get, from where, and how it ends. */
+/** Events for clients that subscribe: contents, start and end of a stream. */
 import { describe, expect, test } from "#test";
 import type { EventFeed } from "../../src/loop/event-journal.ts";
 import type { Json } from "../../src/message/json.ts";

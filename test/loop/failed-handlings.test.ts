@@ -1,4 +1,4 @@
-/** Transactional handlers that throw: they have failed only if what they had read stands, and if they had not done it before. */
+/** Transactional handlers that throw: failed only if the read set validates and no receipt exists. */
 import { describe, expect, test } from "#test";
 import { Space } from "../../src/cells/space.ts";
 import { simulatedHost } from "../../src/host/simulated-host.ts";
@@ -11,7 +11,7 @@ import { rejected } from "../../src/store/rejection.ts";
 import { FaultyLine, Gate } from "../store/faulty-store.ts";
 import { command, setup } from "./loop-setup.ts";
 
-/** A shop that sells what it has, and says that it is sold out. */
+/** A shop that sells its stock, and refuses when it is sold out. */
 async function shop(stock: number) {
   const host = simulatedHost(1);
   const line = new FaultyLine(memoryStore({ host }));

@@ -1,6 +1,8 @@
-/** The loop's part in keeping commands: who is told what, while the journal takes its time, refuses, or delivers when nobody waits any more. */
+/**
+ * The loop's part in journaled commands: answers while the journal is slow, refuses, or delivers without a requester.
+ */
 import { describe, expect, test } from "#test";
-import { COMMANDS_KEPT_MAX, KEPT_ASKED_MAX, KEPT_LOOK_MS } from "../../src/limits.ts";
+import { COMMANDS_KEPT_MAX, KEPT_ASKED_MAX, KEPT_LOOK_MS, KEPT_LOOK_PAUSE_MS } from "../../src/limits.ts";
 import type { CommandJournal, DeliverCommand, KeptBefore } from "../../src/loop/command-journal.ts";
 import { capability } from "../../src/loop/define-capability.ts";
 import { timerCapability } from "../../src/loop/timer.ts";
@@ -9,12 +11,13 @@ import { Failure } from "../../src/message/error-data.ts";
 import type { Json } from "../../src/message/json.ts";
 import { command, deferred, message, setup } from "./loop-setup.ts";
 
-/** A journal whose answers and deliveries are the test's to give. */
+/** A journal with answers and deliveries that the test decides. */
 class JournalByHand implements CommandJournal {
-  /** What it says of commands that were kept; nothing of those that are not here. */
+  /** Its status of journaled commands; undefined for unknown ones. */
   readonly rows = new Map<string, KeptBefore>();
   readonly lookedFor: string[] = [];
   isBroken = false;
+  readonly listeners = new Set<() => void>();
   readonly asked: { message: Message; answer: PromiseWithResolvers<KeptBefore | undefined> }[] = [];
   #deliver: DeliverCommand | undefined;
 
@@ -30,11 +33,16 @@ class JournalByHand implements CommandJournal {
     return this.rows.get(id);
   }
 
+  onForeignChange(listener: () => void): () => void {
+    this.listeners.add(listener);
+    return () => void this.listeners.delete(listener);
+  }
+
   take(_type: string, _capability: string, deliver: DeliverCommand): void {
     this.#deliver = deliver;
   }
 
-  /** Delivers; resolves with why it has failed, or with nothing. */
+  /** Delivers; resolves with the reason of a failure, or with undefined. */
   async deliver(message: Message, deaths = 0): Promise<unknown> {
     const failing = (error: string) => ({ id: 1, lease: 1, attempt: 1, outcome: { kind: "failed" as const, error } });
     return this.#deliver?.(message, { deaths, attempt: 1, failing }).catch((thrown: unknown) => thrown);
@@ -69,7 +77,7 @@ describe("keeping commands", () => {
     await settle();
     ask(later);
     await settle();
-    // Not 409: nobody else waits for it.
+    // Not 409: no other requester waits for it.
     expect(later.answers).toEqual([]);
     loop.disconnect(later);
     gate.reject(new Failure(503, "not now"));
@@ -264,7 +272,7 @@ describe("an actor that takes no more", () => {
     };
     expect([await ask(1), await ask(2), one.answers]).toEqual([true, false, ["error c2 503"]]);
     expect(one.received[0]?.metadata["refused"]).toBe(true);
-    // What nobody waits for is kept: the journal offers it later.
+    // A command without a requester stays: the journal offers it later.
     loop.enqueue(command("Work.Do", "c3", 3));
     await settle();
     expect(journal.asked.splice(0).length).toBe(1);
@@ -334,7 +342,7 @@ describe("one id for two commands", () => {
       expect(done.splice(0)).toEqual([]);
       journal.asked.pop()?.answer.reject(new Failure(422, "it is there in other words"));
       await settle();
-      // Nobody is harmed by it where it may be handled at any time.
+      // It may be handled at any time without harm.
       expect([one.answers, done.splice(0)]).toEqual(
         idempotent ? [["reply one 1"], ["something else"]] : [["error one 422"], []],
       );
@@ -374,6 +382,24 @@ describe("commands that another process handles", () => {
       await host.advance(5 * KEPT_LOOK_MS);
       expect(journal.lookedFor.length).toBe(length);
     }
+  });
+
+  test("[L111] a write of another process wakes the question for a kept command; a burst of writes is one question", async () => {
+    const journal = new JournalByHand();
+    const { one, host } = await asked(journal, false);
+    const wake = async (times: number) => {
+      for (let n = 0; n < times; n++) for (const listener of [...journal.listeners]) listener();
+      await host.advance(KEPT_LOOK_PAUSE_MS);
+    };
+    await host.advance(KEPT_LOOK_MS - 1);
+    expect(journal.lookedFor).toEqual([]);
+    await wake(20);
+    expect([journal.lookedFor.length, one.answers]).toEqual([1, []]);
+    journal.rows.set("one", { status: "done" });
+    await wake(20);
+    expect([journal.lookedFor.length, one.answers]).toEqual([2, ["error one 410"]]);
+    // No command is left to ask for, so writes are not listened to.
+    expect(journal.listeners.size).toBe(0);
   });
 
   test("[L43] an idempotent command that another process handled is handled here too", async () => {

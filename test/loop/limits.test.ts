@@ -1,4 +1,4 @@
-/** Bounds that whoever boots a loop has chosen, at the edge and one past it. */
+/** Chosen bounds of a loop, at the edge and one past it. */
 import { describe, expect, test } from "#test";
 import { simulatedHost } from "../../src/host/simulated-host.ts";
 import { TIMER_DELAY_MS_MAX } from "../../src/limits.ts";

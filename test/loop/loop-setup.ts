@@ -1,4 +1,4 @@
-/** What every test of the loop starts from: simulated time, a loop over given capabilities, clients that keep what they are sent. */
+/** The start of every loop test: simulated time, a loop over given capabilities, clients that keep their messages. */
 import { type SimulatedHost, simulatedHost } from "../../src/host/simulated-host.ts";
 import type { ActorEvent, ActorListener, Capability, CapabilityActor } from "../../src/loop/capability.ts";
 import { EventLoop, type EventLoopOptions } from "../../src/loop/event-loop.ts";
@@ -37,7 +37,7 @@ export class Client implements Connection {
     for (const resolve of this.#waiting.splice(0)) resolve();
   }
 
-  /** Kind, causation and data of what came, in order. */
+  /** Kind, causation and data of received messages, in order. */
   get answers(): string[] {
     return this.received.map(({ kind, data, metadata }) => {
       const what = kind === "error" ? (data as ErrorData).code : JSON.stringify(data);
@@ -51,9 +51,9 @@ export interface Setup {
   readonly loop: EventLoop;
   readonly observed: Message[];
   client(id?: string): Client;
-  /** Types of what was observed, without the routing choices. */
+  /** Types of observations, without the routing choices. */
   faults(): string[];
-  /** Everything that follows without time passing. */
+  /** Runs all work that needs no passing of time. */
   settle(): Promise<void>;
 }
 
@@ -93,7 +93,7 @@ export function message(
 export const query = (type: string, id: string, data: Json = null) => message("query", type, id, data);
 export const command = (type: string, id: string, data: Json = null) => message("command", type, id, data);
 
-/** An actor that does what the test says, with nothing around it. */
+/** An actor with the behaviour of the test, without a mailbox. */
 export class BareActor implements CapabilityActor {
   readonly posted: Message[] = [];
   terminated = 0;

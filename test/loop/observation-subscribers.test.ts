@@ -1,4 +1,4 @@
-/** Capabilities that subscribe to observations: what they are given, and that nothing of it comes back to them. */
+/** Capabilities that subscribe to observations: their messages, and no circle. */
 import { describe, expect, test } from "#test";
 import { type SimulatedHost, simulatedHost } from "../../src/host/simulated-host.ts";
 import { capability } from "../../src/loop/define-capability.ts";
@@ -19,7 +19,7 @@ const failing = capability({
   },
 });
 
-/** Keeps what it is given of a type; `act` is done about each. */
+/** Keeps the observations of a type; `act` is called for each. */
 function watcher(type: string, act: (seen: Message, context: Acting) => unknown = () => undefined) {
   const seen: Message[] = [];
   const watch = capability({

@@ -1,4 +1,4 @@
-/** Requests that wait: duplicates, disconnects, timeouts, and whose they are. */
+/** Requests that wait: duplicates, disconnects, timeouts, ownership. */
 import fc from "fast-check";
 import { describe, expect, test } from "#test";
 import { capability } from "../../src/loop/define-capability.ts";
@@ -131,7 +131,7 @@ describe("requests that are unlisted until a look-up", () => {
             const made = `made-${n}`;
             expected.set(made, table.insertNew(query("Bare.Ask", made), caller, a));
           } else {
-            // As the router does: what is pending is not inserted again.
+            // As in the router: a pending id is not inserted again.
             expect(table.get(id)).toBe(expected.get(id));
             const connection = connections[at % 2]!;
             if (!expected.has(id))

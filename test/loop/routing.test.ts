@@ -1,4 +1,4 @@
-/** The routing laws: who gets a message, who may answer, and what becomes of what cannot be routed. */
+/** The routing laws: receivers, permitted answers, and messages that cannot be routed. */
 import { describe, expect, test } from "#test";
 import { notPublished } from "../../src/bus/bus-error.ts";
 import { isPassing } from "../../src/bus/concluded.ts";

@@ -1,4 +1,4 @@
-/** What a 422 says: every problem, and those of each alternative of a union. */
+/** Texts of a 422: every problem, and those of each alternative of a union. */
 
 import { z } from "zod";
 import { describe, expect, test } from "#test";

@@ -1,6 +1,6 @@
 /**
- * A world from a seed: clients that ask and vanish, actors that take random time, ask each other, fail and crash, timers, small limits.
- * What became of every request is checked from outside, against the little that must always hold.
+ * A world from a seed: clients that ask and vanish, actors that take random time, ask each other, fail and crash,
+ * timers, small limits. Every request is checked from outside against a few invariants.
  */
 import type { SimulatedHost } from "../../src/host/simulated-host.ts";
 import { capability } from "../../src/loop/define-capability.ts";
@@ -11,7 +11,7 @@ import { Failure } from "../../src/message/error-data.ts";
 import type { Json } from "../../src/message/json.ts";
 import { BareActor, bare, Client, command, message, query, type Setup, setup } from "./loop-setup.ts";
 
-/** What a run met with; rare things must be met by some seed. */
+/** Rare situations of a run; some seed must reach each. */
 export interface Sightings {
   asked: number;
   answered: number;
@@ -38,14 +38,14 @@ export class LoopSimulation {
   };
   readonly #host: SimulatedHost;
   #made!: Setup;
-  /** Who asked each request that a client has sent and that is not answered; ids may be used again after that. */
+  /** The client of each unanswered request; ids may be used again afterwards. */
   readonly #open = new Map<string, Client>();
   readonly #clients = new Set<Client>();
   /** For each worker, the order in which it was given messages and the order in which it handled them. */
   readonly #given = new Map<string, string[]>();
   readonly #handled = new Map<string, string[]>();
   #crashing: BareActor | undefined;
-  /** Actors that ask each other in a circle may wait for ever; a timeout is what ends that. */
+  /** Actors that ask each other in a circle may wait forever; a timeout ends that. */
   #circles = false;
   #next = 0;
 
@@ -159,7 +159,7 @@ export class LoopSimulation {
     this.#made.loop.receive(command("Timer.Set", id, { delayMs: this.#below(100), message: template }), client);
   }
 
-  /** An answer to somebody else's request, by a client or by an actor that was not asked; it must reach nobody. */
+  /** An answer of a client, or of an actor that was not asked, to another's request; it must have no receiver. */
   #forge(client: Client): void {
     const [id] = [...this.#open.keys()].filter((open) => this.#made.loop.pending.get(open)?.type !== "Crash.Ask");
     if (this.#below(2) === 0) return this.#crashing?.reply(query("Crash.Ask", id ?? "none"), "forged");
@@ -187,7 +187,7 @@ export class LoopSimulation {
     this.#made.loop.disconnect(client);
     for (const [id, asker] of this.#open) if (asker === client) this.#open.delete(id);
     client.deliver = (answer) => {
-      // What was in a lane when it went is refused to its face; an answer of an actor would be wrong.
+      // Messages that are in a lane when it closes are refused; an answer of an actor would be wrong.
       if (answer.kind === "reply") throw new Error(`${client.id} is gone and was answered: ${JSON.stringify(answer)}`);
     };
   }
@@ -230,12 +230,12 @@ export class LoopSimulation {
     this.sightings.orphans = observed.filter(({ type }) => type === "Sys.OrphanOutcome").length;
     const left = [...this.#open.keys()].filter((id) => !loop.pending.has(id));
     if (left.length > 0) throw new Error(`never answered and not pending: ${left.join(" ")}`);
-    // Only the actor that answers nothing by itself may have something left, and only without timeouts.
+    // Only the actor without answers may have requests left, and only without timeouts.
     for (const { type } of loop.pending) if (type !== "Crash.Ask") throw new Error(`${type} is still pending`);
     for (const [name, handled] of this.#handled) this.#checkOrder(this.#given.get(name) ?? [], handled, name);
   }
 
-  /** First in, first out: what was handled is a subsequence of what was given; some was refused at the door. */
+  /** First in, first out: handled messages are a subsequence of the given ones, because some were refused. */
   #checkOrder(given: readonly string[], handled: readonly string[], name: string): void {
     let at = 0;
     for (const id of handled) {

@@ -1,4 +1,4 @@
-/** What must not happen any more once somebody has asked for the end. */
+/** Work that must not happen after the end was requested. */
 import { describe, expect, test } from "#test";
 import { BareActor, bare, command, deferred, query, setup } from "./loop-setup.ts";
 import { streamJournal } from "./stream-journal.ts";

@@ -11,7 +11,7 @@ import { intercepted, stores, template, timers } from "./timer-setup.ts";
 const MINUTE = 60_000;
 const HOUR = 60 * MINUTE;
 
-/** What arrived of the template, as when and under which id. */
+/** Arrivals of the template, with time and id. */
 function sent({ arrived }: Awaited<ReturnType<typeof timers>>) {
   return arrived.filter(({ message }) => message.type === "Build.Run").map(({ at, message }) => ({ at, message }));
 }
@@ -59,7 +59,7 @@ for (const [where, store] of stores) {
       await made.every({ everyMs: 10, message: template });
       await made.host.advance(60_000);
       expect([sent(made).length, made.loop.pending.size]).toEqual([TIMER_FIRINGS_MAX, TIMER_FIRINGS_MAX]);
-      // What it was given is answered with 500, which is an end too.
+      // Its message is answered with 500, which is an end too.
       made.actor.dispatch({ type: "error", message: "it crashes" });
       await made.host.advance(1_000);
       expect(sent(made).length).toBe(2 * TIMER_FIRINGS_MAX);
@@ -125,7 +125,7 @@ for (const [where, store] of stores) {
 }
 
 describe("repeating timers that outlive the process", () => {
-  /** The same disk in a later process, whose clock has gone on. */
+  /** The same disk in a later process, with a clock that has moved on. */
   async function restarted(before: Awaited<ReturnType<typeof timers>>, disk: MemoryDisk, downMs: number) {
     await before.host.run(() => before.loop.stop());
     const host = simulatedHost(2);
@@ -202,7 +202,7 @@ describe("repeating timers that outlive the process", () => {
       await made.every(schedule);
       backMs = 10 * MINUTE + 1;
       await host.advance(MINUTE);
-      // What it was set back by has to pass again first.
+      // The time by which it was set back must pass again first.
       await host.advance(10 * MINUTE);
       expect(sent(made)).toHaveLength(1);
       await host.advance(MINUTE + 1);
@@ -224,7 +224,7 @@ describe("repeating timers that outlive the process", () => {
           if (name === "dueRows" && cancel) {
             cancel();
             cancel = undefined;
-            // Long enough for the cancellation to be through, if nothing held it back.
+            // Long enough for the cancellation to complete, if it is not delayed.
             await new Promise<void>((resolve) => given.timer(10, resolve));
           }
           return rows;

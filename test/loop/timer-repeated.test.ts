@@ -12,7 +12,7 @@ describe("a timer that is set again while its message is being handled", () => {
     const before = await timers({ host, store });
     await before.set({ delayMs: 10, message: template }, "set");
     await host.advance(20);
-    // Its answer got lost, so its sender asks again; nobody has answered what it sent.
+    // Its answer got lost, so its sender asks again; its message has no answer yet.
     await before.set({ delayMs: 10, message: template }, "set");
     await host.advance(20);
     expect(before.arrived.filter(({ message }) => message.kind === "command")).toHaveLength(1);

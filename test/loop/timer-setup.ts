@@ -1,4 +1,4 @@
-/** What tests of timers start from: a loop with the Timer capability and an actor that notes when what was sent arrives. */
+/** The start of timer tests: a loop with the Timer capability and an actor that notes the arrival of messages. */
 import { type SimulatedHost, simulatedHost } from "../../src/host/simulated-host.ts";
 import { timerCapability } from "../../src/loop/timer.ts";
 import type { Message } from "../../src/message/envelope.ts";
@@ -18,7 +18,7 @@ interface Timed {
 export interface TimersOptions {
   readonly store?: ((host: SimulatedHost) => Store) | undefined;
   readonly host?: SimulatedHost;
-  /** Whether the actor answers what it is sent; by default it never does. */
+  /** Whether the actor answers its messages; by default it never does. */
   readonly answers?: (message: Message) => boolean;
 }
 
@@ -69,7 +69,7 @@ export const stores: readonly [string, ((host: SimulatedHost) => Store) | undefi
   ["on a store", (host) => memoryStore({ host, disk: new MemoryDisk() })],
 ];
 
-/** A store whose due table answers as the test says. */
+/** A store with a due table that answers as the test decides. */
 export function intercepted(
   host: SimulatedHost,
   answer: (name: string, call: () => Promise<unknown>) => Promise<unknown>,

@@ -32,7 +32,7 @@ describe("timers of two processes", () => {
     const two = await timers({ host, store });
     await one.set({ delayMs: 50, message: template });
     await host.advance(100);
-    // Nobody has answered: whoever comes next finds it marked.
+    // Without an answer, the next process finds it marked.
     expect(one.arrived.length + two.arrived.length).toBe(2);
     const next = await timers({ host, store, answers: () => true });
     await host.advance(0);

@@ -83,7 +83,7 @@ for (const [where, store] of stores) {
       host.stepClock(60 * MINUTE);
       await host.advance(MINUTE);
       expect(types().filter((one) => one.endsWith("Build.Run"))).toHaveLength(2);
-      // Between two looks nothing is set off.
+      // Between two looks no timer fires.
       await host.advance(10 * MINUTE);
       expect(types()).toHaveLength(4);
     });
@@ -211,7 +211,7 @@ describe("timers that outlive the process", () => {
     for (const name of ["changeDue", "dueRows", "earliestDue"]) failing.add(name);
     await host.advance(5_000);
     expect(arrived).toEqual([]);
-    // It can be read again, but what fires cannot be marked, so a crash could lose it: it waits.
+    // The store can be read again, but a firing cannot be marked, so a crash could lose it: it waits.
     for (const name of ["dueRows", "earliestDue"]) failing.delete(name);
     await host.advance(10_000);
     expect(arrived).toEqual([]);

@@ -1,4 +1,7 @@
-/** Whatever a transactional handler does to what it is given, emits or answers: journal, receipt and subscribers have what was sent and said. */
+/**
+ * A transactional handler may change its data, emissions and answers: journal, receipt and subscribers have the
+ * originals.
+ */
 import { describe, expect, test } from "#test";
 import { Space } from "../../src/cells/space.ts";
 import { type SimulatedHost, simulatedHost } from "../../src/host/simulated-host.ts";

@@ -1,4 +1,4 @@
-/** Transactional capabilities: one commit for everything, and the same request once. */
+/** Transactional capabilities: one commit for all effects, and a repeated request has one effect. */
 import { describe, expect, test } from "#test";
 import { Space } from "../../src/cells/space.ts";
 import { simulatedHost } from "../../src/host/simulated-host.ts";
@@ -155,7 +155,7 @@ describe("transactional capabilities", () => {
       const { loop, client } = await begin();
       const [loaded, committed] = [new Gate(), new Gate()];
       const [gone, patient] = [client(), client()];
-      // Handled for one who is gone, and while its receipt is looked for, for one who asks again.
+      // Handled for a requester that left, and, during the look-up of its receipt, for one that asks again.
       line.plan = ({ refs }) => (refs?.some(({ id }) => id === "receipt/c") ? { answered: loaded.opened } : {});
       loop.receive(command("Count.Run", "c", data), gone);
       await host.advance(10);

@@ -1,4 +1,4 @@
-/** Lanes and turns: what is taken next, what runs between two messages, and that the host gets in. */
+/** Lanes and turns: the order of messages, the work between two messages, and time for the host. */
 import { describe, expect, test } from "#test";
 import type { Host } from "../../src/host/host.ts";
 import { simulatedHost } from "../../src/host/simulated-host.ts";
@@ -201,10 +201,10 @@ describe("the host", () => {
   for (const turnMs of [0.1, 1, 3, 50]) {
     test(`[L1] [L5] a slice of turns of ${turnMs} ms ends when its time is over, after any previous load`, () => {
       let nowMs = 0;
-      // Time passes within turns, which simulated time does not; nothing else of the host is used.
+      // Time passes within turns, unlike simulated time; only the clock of the host is used.
       const host: Host = Object.assign(Object.create(simulatedHost(1)), { monotonic: () => nowMs });
       const slice = new Slice(host);
-      // Turns that take nothing let it look at the clock less often.
+      // Short turns let it read the clock less often.
       slice.begin();
       while (!slice.isOver());
       for (let again = 0; again < 3; again++) {

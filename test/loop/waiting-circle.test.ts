@@ -8,7 +8,7 @@ import type { Json } from "../../src/message/json.ts";
 import { causedBy, command as makeCommand } from "../../src/message/lineage.ts";
 import { BareActor, bare, command, deferred, message, query, setup } from "./loop-setup.ts";
 
-/** Answers `Name.Ask` with what the types in its data answer, asked one after the other. */
+/** Answers `Name.Ask` with the answers to the types in its data, asked one after the other. */
 function asks(name: string): Capability {
   const own = `${name}.Ask`;
   const sends = Object.fromEntries(["A.Ask", "B.Ask", "C.Ask", "Bare.Ask"].map((type) => [type, "query" as const]));

@@ -1,11 +1,11 @@
-/** What the workers of the tests can do, whatever kind of worker they are. */
+/** Capabilities of the test workers, for every kind of worker. */
 import type { Capability, CapabilityActor } from "../../src/loop/capability.ts";
 import { declared } from "../../src/loop/define-capability.ts";
 import type { WorkerHandlers } from "../../src/loop/worker-actor.ts";
 import type { Json } from "../../src/message/json.ts";
 import { command } from "../../src/message/lineage.ts";
 
-/** What JSON has no text for, and no worker can send. */
+/** A value without JSON text, which no worker can send. */
 const odd = () => ({ twice: (n: number) => n * 2 }) as never as Json;
 
 export const handlers: WorkerHandlers = {
@@ -74,7 +74,7 @@ export const handlers: WorkerHandlers = {
     },
     "Work.Crash": {
       handle: () => {
-        // Outside of any handling: nothing can catch it but whoever watches the worker.
+        // Outside of any handling: only the observer of the worker can catch it.
         setTimeout(() => {
           throw new Error("escaped");
         });
@@ -84,7 +84,7 @@ export const handlers: WorkerHandlers = {
   },
 };
 
-/** What is declared here and what the worker handles are two files of an application, and may differ. */
+/** The declaration and the worker's handlers are in two files of an application, and may differ. */
 export function workCapability(spawn: () => CapabilityActor): Capability {
   const queries = { ...handlers.queries, "Work.Missing": { handle: () => null } };
   return { ...declared({ description: "works elsewhere", ...handlers, queries }), spawn };

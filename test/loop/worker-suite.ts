@@ -164,7 +164,7 @@ export function workerSuite(kind: string, spawn: () => CapabilityActor, spawnBar
       });
       const ask = async (n: number) => answerOf(await loop.request(query("Bare.Ask", `q${n}`, n)));
       const tell = async (n: number) => deliveries.get("Bare.Told")?.(message("event", "Bare.Told", `e${n}`, n));
-      // Before it has said anything, nobody knows what kind of worker it is.
+      // Before its first message, the kind of worker is unknown.
       const [first] = await Promise.all([ask(0), tell(0)]);
       const answers: Json[] = [];
       for (let n = 1; n < 6; n++) answers.push(await ask(n));
@@ -206,7 +206,7 @@ export function workerSuite(kind: string, spawn: () => CapabilityActor, spawnBar
         answerOf(await loop.request(message("command", type, type, data)));
       expect(await say("Work.CommandHome", "asked")).toBe("did asked");
       expect(await say("Work.SendHome", "sent")).toBe(null);
-      // What is kept stays, since nobody delivers it here; what is not is handled at once.
+      // Journaled commands stay, since they are not delivered here; others are handled at once.
       await Promise.race([isKept, loop.drained()]);
       expect(kept).toEqual(["sent"]);
       await loop.stop();

@@ -141,7 +141,7 @@ describe("schemas of data", () => {
         input: z.object({ name: z.string().min(1), times: z.number().int().optional() }),
         output: z.object({ text: z.string() }),
         description: "greets somebody",
-        // The types of `name` and of what is returned follow from the schemas.
+        // The types of `name` and of the result follow from the schemas.
         handle: ({ name, times = 1 }) => ({ text: Array(times).fill(`Hello ${name.trim()}`).join(", ") }),
       },
       // @ts-expect-error the answer does not fit the schema

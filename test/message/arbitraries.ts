@@ -1,4 +1,4 @@
-/** What the property tests of this room draw from: pure JSON with odd keys, and valid messages of every kind. */
+/** Generators of this room's property tests: pure JSON with odd keys, and valid messages of every kind. */
 import fc from "fast-check";
 import { KINDS, type Kind, type Message } from "../../src/message/envelope.ts";
 import type { ErrorData } from "../../src/message/error-data.ts";

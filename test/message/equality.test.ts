@@ -16,7 +16,7 @@ describe("equality", () => {
     );
     fc.assert(
       fc.property(pair, ([a, b]) => {
-        // fast-equals takes these two for what they are on every object, not for keys.
+        // fast-equals treats these two specially on every object, not for keys.
         fc.pre(!/__proto__|constructor/.test(JSON.stringify([a, b])));
         expect(equal(a, b)).toBe(deepEqual(a, b));
         expect(equal(b, a)).toBe(equal(a, b));

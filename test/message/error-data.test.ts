@@ -10,7 +10,7 @@ import {
   thrownText,
 } from "../../src/message/error-data.ts";
 
-/** What checkMessage says about an error with that data; undefined when it accepts. */
+/** The problem that checkMessage finds in an error with that data; undefined if it accepts. */
 function problem(data: unknown): string | undefined {
   const metadata = { id: "m2", timestamp: 1, causation: "m1" };
   const checked = checkMessage({ kind: "error", type: "A.B", data, metadata });

@@ -14,7 +14,7 @@ function containers(value: Json, found = new Set<object>()): Set<object> {
   return found;
 }
 
-/** The clone, or what is wrong. */
+/** The clone, or the problem. */
 function cloned(value: unknown): unknown {
   const clone = cloneJson(value);
   return clone.kind === "clone" ? clone.value : problemText(clone.problem);

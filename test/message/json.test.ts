@@ -11,7 +11,7 @@ function problem(value: unknown, limits?: JsonLimits): string {
   return problemText(found);
 }
 
-/** `depth` arrays around nothing. */
+/** `depth` nested arrays. */
 function nest(depth: number): unknown {
   let value: unknown[] = [];
   for (let i = 1; i < depth; i++) value = [value];

@@ -7,7 +7,7 @@ import { cleanText, message } from "./arbitraries.ts";
 
 const encoder = new TextEncoder();
 
-/** A valid line whose data is the given JSON text. */
+/** A valid line with the given JSON text as data. */
 function lineWith(data: string, correlation = '"c1"'): string {
   return `{"kind":"command","type":"A.B","data":${data},"metadata":{"id":"m1","timestamp":5,"correlation":${correlation}}}`;
 }
@@ -58,7 +58,7 @@ describe("depth and keys", () => {
     expect(parse(lineWith(nest(63))).kind).toBe("accepted");
     const innermost = lineWith("").indexOf('"data":') + 7 + 63;
     expect(refusal(lineWith(nest(64))).message).toBe(`is nested deeper than 64 at byte ${innermost}`);
-    // Not even JSON, and still refused for its depth: nothing was parsed.
+    // Not even JSON, and still refused for its depth: it was not parsed.
     expect(refusal("[".repeat(10_000)).code).toBe(422);
     expect(refusal('{"a":'.repeat(3_000)).code).toBe(422);
   });

@@ -3,7 +3,7 @@ import fc from "fast-check";
 import { describe, expect, test } from "#test";
 import { visibleLine, visibleLines } from "../../src/message/visible-text.ts";
 
-/** Written out once more, character by character: what a line of ours never holds. */
+/** The characters that no line of ours contains, one by one. */
 const DRIVES = (code: number) =>
   code < 0x20 ||
   (code >= 0x7f && code <= 0x9f) ||

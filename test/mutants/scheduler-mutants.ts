@@ -71,8 +71,8 @@ export const SCHEDULER_MUTANTS: readonly Mutant[] = [
     name: "own-writes-wake-the-writer",
     breaks: "I5",
     file: "src/scheduler/invalidation.ts",
-    find: "if (node === source || (node.particulars !== null && isNotTold(edge, group))) return;",
-    replace: "if (node.particulars !== null && isNotTold(edge, group)) return;",
+    find: "if (node === source || (node.extras !== null && isNotTold(edge, group))) return;",
+    replace: "if (node.extras !== null && isNotTold(edge, group)) return;",
     tests: ["test/scheduler/self-stability.test.ts"],
   },
   {

@@ -93,7 +93,7 @@ await space.close();
   test("[K173] the index exports the everyday API alone: its values", () => {
     expect(Object.keys(index).sort()).toEqual([
       ...["BootError", "Failure", "MillraceError", "app", "command", "cron"],
-      ...["index", "isFailure", "on", "open", "query", "type"],
+      ...["index", "isFailure", "on", "open", "query", "type", "worker"],
     ]);
   });
 

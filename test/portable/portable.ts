@@ -1,6 +1,6 @@
 /**
- * What `#test` is on Deno and Bun: the small part of Vitest's surface that the core's tests use, over Vitest's own `expect`.
- * Tests are collected when their file is imported and run by `run.ts`, one after the other.
+ * `#test` on Deno and Bun: the part of Vitest's surface that the core's tests use, over Vitest's own `expect`. Tests
+ * are collected when their file is imported and run by `run.ts`, one after the other.
  */
 import { ChaiStyleAssertions, JestAsymmetricMatchers, JestChaiExpect, JestExtend } from "@vitest/expect";
 import * as chai from "chai";

@@ -6,7 +6,7 @@ import process from "node:process";
 import { pathToFileURL } from "node:url";
 import { collected } from "./portable.ts";
 
-/** As under Vitest: it only ends what hangs. */
+/** As under Vitest: it only ends tests that hang. */
 const TEST_LIMIT_MS = 600_000;
 
 const files = process.argv.slice(2);

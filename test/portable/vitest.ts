@@ -1,4 +1,4 @@
-/** What `#test` is under Vitest, as narrow as it is on Deno and Bun (`portable.ts`): what they lack does not compile. */
+/** `#test` under Vitest, as narrow as on Deno and Bun (`portable.ts`): functions that they lack do not compile. */
 import * as vitest from "vitest";
 import type * as portable from "./portable.ts";
 

@@ -1,4 +1,4 @@
-/** The `millrace` command as a user meets it: a real process, real files, what it prints and how it ends. */
+/** The `millrace` command as a user meets it: a real process, real files, its output and its end. */
 import { spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";
 import {
@@ -124,7 +124,7 @@ describe("start", () => {
     await using client = await kernel.connect();
     expect(await client.query("Syscall.Ping", "still there")).toBe("still there");
     await kernel.kill();
-    // Nothing of a killed one is in the way.
+    // A killed one leaves no obstacle.
     await KernelProcess.start(cwd);
   });
 
@@ -372,7 +372,7 @@ describe("talking", () => {
     expect(JSON.parse(last.stdout).message.data).toEqual({ n: 2 });
     const child = spawn(process.execPath, [MAIN, "tail"], { cwd, stdio: ["ignore", "pipe", "inherit"] });
     let shown = "";
-    // One listener for all of it: what comes while nobody listens is gone.
+    // One listener for all output: without a listener, output is lost.
     child.stdout.on("data", (chunk) => {
       shown += chunk;
     });
@@ -458,8 +458,8 @@ describe("places that cannot be written", () => {
     ["notes.txt", "notes.txt is not a directory"],
     ["notes.txt/below", "notes.txt is not a directory"],
     [long, `the socket's path ${long}/kernel.sock has 162 bytes`],
-    // The permissions of this one say that anything may be made there, and nothing can.
-    ...(process.platform === "linux" ? [["/proc/millrace", "nothing can be made in /proc"] as const] : []),
+    // The permissions of this folder allow new files, and yet none can be created.
+    ...(process.platform === "linux" ? [["/proc/millrace", "no file can be created in /proc"] as const] : []),
     // Root may write everywhere.
     ...(process.getuid?.() === 0 ? [] : [["locked/below", "locked"] as const]),
   ];
@@ -626,7 +626,7 @@ describe("calls", () => {
     expect(await millrace([])).toEqual({ ...help, code: 2 });
     const verbs = [...help.stdout.matchAll(/^ {2}([a-z]+) {2}/gm)].map(([, verb]) => verb as string);
     expect(verbs.sort().join(" ")).toBe(
-      "backup bench cancel completion consumers dev discard doctor emit erase export extension graph import init ls purge query requeue restore send show start tail trace verify why",
+      "backup bench cancel completion consumers dev discard doctor emit erase export extension graph import init ls purge query requeue restore send show start tail token trace verify why",
     );
     for (const verb of verbs) {
       expect(help.stdout).toMatch(new RegExp(`^  ${verb} `, "m"));

@@ -1,4 +1,4 @@
-/** What must not be in a tracked file, and what the lock file must not say. */
+/** Texts that must be neither in a tracked file nor in the lock file. */
 import { execFileSync } from "node:child_process";
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
@@ -38,7 +38,7 @@ describe.skipIf(!isClone)(`tracked files${isClone ? "" : " (this is no clone)"}`
   });
 
   test("[K57] none names a variable of ours that the product does not know", () => {
-    // As it is used or quoted; in a sentence it may be somebody's slip.
+    // As it is used or quoted; in a sentence it may be a slip.
     const named = trackedTexts().flatMap(({ text }) => text.match(/\bMILLRACE_[A-Z_]*[A-Z](?=["`\]:=,}])/g) ?? []);
     expect(named.length).toBeGreaterThan(20);
     expect(unknownVariables(Object.fromEntries(named.map((name) => [name, "1"])))).toEqual([]);

@@ -1,4 +1,4 @@
-/** When the set-up script installs: only if what is there is not what the lock file says. */
+/** The set-up script installs only if the installed packages differ from the lock file. */
 import { mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { describe, expect, test } from "vitest";
@@ -18,7 +18,7 @@ const LOCK = {
   "node_modules/for-another-platform": { version: "1.0.0", optional: true },
 };
 
-/** A clone in which everything is installed. */
+/** A clone with a complete installation. */
 function setup() {
   const root = scratchFolder();
   const write = (path: string, content: string) => {

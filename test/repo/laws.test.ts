@@ -7,7 +7,7 @@ import { ROOT } from "./program.ts";
 const CLOCKS_AND_DICE =
   /\b(?:Date\.now|Math\.random|performance\.now|setTimeout|setInterval|setImmediate|queueMicrotask|nextTick|hrtime|randomUUID|getRandomValues)\b|new Date\(\)/;
 
-/** Comments may name what code may not call. */
+/** Comments may name functions that code may not call. */
 function codeOf(text: string): string {
   return text.replaceAll(/\/\*.*?\*\//gs, "").replaceAll(/(^|\s)\/\/.*$/gm, "");
 }
@@ -24,6 +24,18 @@ function brokenLinks(page: string, text: string): string[] {
   );
   const local = targets.filter((target) => target !== "" && !/^[a-z]+:/.test(target));
   return local.filter((target) => !existsSync(join(ROOT, dirname(page), target))).map((target) => `${page}: ${target}`);
+}
+
+/** ``Router.route` in `loop/router.ts``: a function of a class, and its file. */
+const NAMED_FUNCTION = /`([A-Z]\w+)\.(#?\w+)` (?:in|of) `([\w/-]+\.ts)`/g;
+
+function missingFunctions(page: string): string[] {
+  return [...page.matchAll(NAMED_FUNCTION)].flatMap(([text, owner, name, file]) => {
+    const path = join(ROOT, "src", file as string);
+    const code = existsSync(path) ? readFileSync(path, "utf8") : "";
+    const hasOwner = new RegExp(`\\b(?:class|interface) ${owner}\\b`).test(code);
+    return hasOwner && new RegExp(`^ +(?:readonly |async |static )*${name}\\b`, "m").test(code) ? [] : [text];
+  });
 }
 
 describe("laws", () => {
@@ -48,6 +60,13 @@ describe("laws", () => {
     // `thrownText` of `message/error-data.ts` also takes errors without a message, and values that throw when they are read.
     expect(sources).toEqual([]);
     expect(spelled.test("const why = error instanceof Error ? error.message : String(error);")).toBe(true);
+  });
+
+  test("[K9] functions that ARCHITECTURE.md names exist in the named files", () => {
+    const page = readFileSync(join(ROOT, "ARCHITECTURE.md"), "utf8").replaceAll(/\s+/g, " ");
+    expect([...page.matchAll(NAMED_FUNCTION)].length).toBeGreaterThan(15);
+    expect(missingFunctions(page)).toEqual([]);
+    expect(missingFunctions("`Router.route` in `loop/router.ts`, `Router.gone` in `loop/router.ts`")).toHaveLength(1);
   });
 
   test("[K9] links between pages lead somewhere", () => {

@@ -1,4 +1,4 @@
-/** The form in which the package runs some of its sources, looked at where it is made; that it does the same is what all other tests say. */
+/** The form in which the package runs some of its sources; all other tests show that its behaviour is the same. */
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";

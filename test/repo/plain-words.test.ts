@@ -11,33 +11,26 @@ const COMMENT_COLUMNS_MAX = 120;
 
 /** Folders above the limit have the rate of today as their limit. Lower it with each improvement. */
 const RATES_TODAY: Readonly<Record<string, number>> = {
-  "docs/how-to": 7,
-  "docs/reference": 16,
-  "docs/tutorial": 24,
-  "src/app": 6,
-  "src/bus": 29,
+  "docs/how-to": 6,
+  "docs/reference": 12,
+  "docs/tutorial": 6,
+  "src/bus": 22,
   "src/cells": 25,
-  "src/extensions": 25,
-  "src/work": 14,
 };
 const TITLES_TODAY: Readonly<Record<string, number>> = {
-  "test/app": 7,
-  "test/bus": 38,
-  "test/bus-sqlite": 26,
-  "test/cells": 46,
-  "test/extensions": 37,
-  "test/scheduler-sqlite": 22,
+  "test/bus": 35,
+  "test/bus-sqlite": 24,
+  "test/cells": 42,
+  "test/scheduler-sqlite": 11,
   "test/work": 9,
 };
 
 /** Comments that are too wide today. */
 const WIDE_TODAY: Readonly<Record<string, number>> = {
-  "src/app": 30,
-  "src/bus": 140,
-  "src/cells": 125,
-  "src/extensions": 85,
-  "src/store": 40,
-  "src/work": 70,
+  "src/bus": 130,
+  "src/cells": 120,
+  "src/store": 30,
+  "src/work": 5,
 };
 
 const FOLDERS = ["src", "docs"].flatMap((top) => [...foldersOf(top)]);

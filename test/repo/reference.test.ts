@@ -1,4 +1,4 @@
-/** The reference names what is in the source, all of it and nothing else: error codes, exports, verbs, built-in types. */
+/** The reference names exactly the error codes, exports, verbs and built-in types of the source. */
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
@@ -14,7 +14,7 @@ function page(name: string): string {
 
 /** The first cells of the tables of a page, without their quotes. */
 function named(text: string): string[] {
-  return [...text.matchAll(/^\| `([^`]+)`/gm)].map(([, name]) => name as string);
+  return [...text.matchAll(/^\| \[?`([^`]+)`/gm)].map(([, name]) => name as string);
 }
 
 function sources(): string[] {
@@ -58,18 +58,38 @@ describe("the reference", () => {
     expect(named(page("errors.md")).sort()).toEqual([...inSource].sort());
   });
 
-  test("[K50] names every export of every entry point (node scripts/reference.ts api > docs/reference/api.md)", () => {
-    const { exports } = JSON.parse(readFileSync(join(ROOT, "package.json"), "utf8"));
-    const sections = page("api.md").split(/^## /m).slice(1);
-    const entries = Object.entries<{ default?: string }>(exports).filter(([, target]) => target.default !== undefined);
-    expect(sections.map((section) => section.match(/`([^`]+)`/)?.[1]).sort()).toEqual(
-      entries.map(([entry]) => join("millrace", entry)).sort(),
-    );
-    for (const [entry, target] of entries) {
-      const section = sections.find((text) => text.startsWith(`\`${join("millrace", entry)}\``)) as string;
-      const file = (target.default as string).replace(/^\.\/dist/, "src").replace(/js$/, "ts");
-      expect(named(section).sort(), entry).toEqual(exportsOf(file));
+  const { exports } = JSON.parse(readFileSync(join(ROOT, "package.json"), "utf8"));
+  const entries = Object.entries<{ default?: string }>(exports).flatMap(([entry, { default: target }]) =>
+    target === undefined
+      ? []
+      : [{ name: join("millrace", entry), file: target.replace(/^\.\/dist/, "src").replace(/js$/, "ts") }],
+  );
+  const pageOf = (name: string) => page(join("api", `${name.split("/").at(-1)}.md`));
+
+  test("[K50] has a page for each entry point that names its exports (node scripts/reference.ts api)", () => {
+    expect(named(page(join("api", "README.md")))).toEqual(entries.map(({ name }) => name));
+    for (const { name, file } of entries) {
+      // Below the table are declarations, which have tables of their own.
+      const [table = ""] = pageOf(name).split(/^## /m);
+      expect(named(table).sort(), name).toEqual(exportsOf(file));
     }
+  });
+
+  test("[K50] each export has its declaration, and each function and class of millrace an example that runs", async () => {
+    const sections = new Map(
+      entries.flatMap(({ name }) =>
+        pageOf(name)
+          .split(/^## /m)
+          .slice(1)
+          .map((text) => [text.match(/`([^`]+)`/)?.[1] as string, text] as const),
+      ),
+    );
+    for (const [name, text] of sections) expect(text, name).toMatch(/```typescript\n[\s\S]*?\w[\s\S]*?\n```/);
+    const all = entries.flatMap(({ name }) => named(pageOf(name).split(/^## /m)[0] as string));
+    expect([...new Set(all)].filter((name) => !sections.has(name))).toEqual([]);
+    const functions = Object.keys(await import(join(ROOT, "src", "index.ts")));
+    expect(functions.length).toBeGreaterThan(8);
+    for (const name of functions) expect(sections.get(name), name).toMatch(/^```ts$/m);
   });
 
   test("[K50] names every verb with its usage (node scripts/reference.ts command > docs/reference/command.md)", async () => {

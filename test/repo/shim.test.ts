@@ -14,7 +14,7 @@ const OLD = PRETEND({ node: "20.11.0", sqlite: "0" });
 const needed = (version: string) =>
   `millrace: needs Node 24 or later, with SQLite 3.51.3 or later in it; this is Node ${version}. To have one beside this package: npm install --save-dev node@24\n`;
 
-/** A copy of the package whose command tells how it was called and ends with 7. */
+/** A copy of the package with a command that reports its call and ends with 7. */
 function setup(pinned: "pinned in the clone" | "pinned beside the package" | "no pinned Node" = "no pinned Node") {
   const project = scratchFolder();
   const root = join(project, "node_modules", "millrace");

@@ -121,7 +121,7 @@ describe("the spec and its tests", () => {
     // A list to read, not a gate: rules come before their tests.
     if (silent.length > 0) console.log(`rules without a test: ${silent.map(({ id }) => id).join(" ")}`);
     expect(named.size).toBeGreaterThan(50);
-    // Except for the unit of work, whose rules are the cases of its suite.
+    // Except for the unit of work, with the cases of its suite as rules.
     expect(silent.filter(({ page }) => page.endsWith("work.md"))).toEqual([]);
   });
 

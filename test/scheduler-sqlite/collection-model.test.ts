@@ -15,7 +15,7 @@ afterAll(async () => {
 });
 
 describe("random histories of a collection on a SQLite file", () => {
-  test("[R94] [R98] two stores on one file that write and restart show what a map holds", async () => {
+  test("[R94] [R98] two stores on one file that write and restart agree with a map", async () => {
     const directory = await mkdtemp(join(tmpdir(), "millrace-collection-"));
     directories.push(directory);
     const host = systemHost();

@@ -20,7 +20,7 @@ afterEach(async () => {
 });
 
 describe("documents that only cells lead to, on a SQLite file", () => {
-  test("[R44] are bounded, however many ids there are; cells made before and after read what is stored", async () => {
+  test("[R44] documents without holders are bounded, for any number of ids; all cells read the stored values", async () => {
     const directory = await mkdtemp(join(tmpdir(), "millrace-dropping-"));
     directories.push(directory);
     const host = systemHost();

@@ -1,4 +1,4 @@
-/** Commits that are stale because of what others wrote, while nobody can say what that was. */
+/** Commits that are stale because of others' writes, while the feed cannot be read. */
 import { describe, expect, test } from "#test";
 import { FEED_RETRY_MAX_MS } from "../../src/limits.ts";
 import { setup } from "./scheduler-setup.ts";

@@ -6,7 +6,7 @@ import { Calls, setup } from "./scheduler-setup.ts";
 
 const MANY = 100_000;
 
-/** What the scheduler does while something happens. */
+/** The scheduler's counted work during a step. */
 function work(scheduler: Scheduler, act: () => void) {
   const before = scheduler.getStats();
   act();

@@ -1,4 +1,4 @@
-/** Computations that were taken up again and that nobody has looked at: what they have read stands in their rows alone. */
+/** Resumed computations without an access: their reads are only in their rows. */
 import { describe, expect, test } from "#test";
 import { Space } from "../../src/cells/space.ts";
 import { SHARED_SCOPE } from "../../src/store/document.ts";

@@ -41,7 +41,7 @@ describe("idle, settled and the end", () => {
     scheduler.setBreakpoint(before, true);
     await host.run(() => Promise.all([space.idle(), space.settled()]));
     expect(await host.run(() => a.pull())).toBe(1);
-    // One that is stopped while somebody waits for its first run lets him go.
+    // A node that is stopped releases the caller that waits for its first run.
     space.effect(() => {
       space.computed("child", () => runs.note("child"), { debounceMs: 60_000 });
     });
@@ -162,7 +162,7 @@ describe("idle, settled and the end", () => {
     const a = space.cell<number>("a");
     a.set(1);
     const runs = new Calls();
-    // One and the same: it has caught nothing of what the effect reads.
+    // The same function each time: it captures no input of the effect.
     const five = () => {
       runs.note(1);
       return 5;

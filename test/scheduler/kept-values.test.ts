@@ -1,4 +1,4 @@
-/** What must not be stored as it is, because a later process would take it for current: each of these shows only after a restart. */
+/** Rows that would be wrong for a later process: each mistake shows only after a restart. */
 import { describe, expect, test } from "#test";
 import type { Space } from "../../src/cells/space.ts";
 import { rejected } from "../../src/store/rejection.ts";
@@ -8,7 +8,7 @@ import { Calls } from "./scheduler-setup.ts";
 
 type Setup = ReturnType<typeof setup>;
 
-/** What the next process shows of a computation that is taken up again. */
+/** The next process's view of a resumed computation. */
 async function shownNext<T>(
   at: Setup,
   build: (life: Life) => { sink(callback: (value: T | undefined) => void): unknown },
@@ -20,7 +20,7 @@ async function shownNext<T>(
   return { life, shown: seen.seen.at(-1) };
 }
 
-/** Sixty-four keys, of which one follows from the input: what changes of it is stored as the difference. */
+/** Sixty-four keys, one of which follows from the input: changes are stored as differences. */
 function wide(space: Space): Record<string, number> {
   const input = space.cell<number>("input").get() ?? 0;
   return Object.fromEntries(Array.from({ length: 64 }, (_, key) => [`k${key}`, key === 7 ? input : key]));
@@ -51,7 +51,7 @@ describe("stored rows of a computation", () => {
     const life = await at.begin();
     life.space.cell("input").set(3);
     await at.host.advance(0);
-    // They have not lasted, which nobody here has heard yet.
+    // They were rolled back, and this process has not heard it yet.
     const answers = new Gate();
     const instead = rejected("stale", "read-moved", "somebody was faster");
     life.line.plan = ({ request }) =>

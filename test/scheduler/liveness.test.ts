@@ -1,6 +1,7 @@
 /**
- * Demand on random graphs. Nodes read each other as a document says, so that a write rewires the graph; what they compute is
- * constant, so that only demand moves. `checkInvariants` derives liveness anew and compares, after every mutation.
+ * Demand on random graphs. Documents decide which nodes read each other, so that a write rewires the graph; computed
+ * values are constant, so that only demand moves. `checkInvariants` derives liveness anew and compares, after every
+ * mutation.
  */
 import { describe, expect, test } from "#test";
 import { SeededRandom } from "../../src/host/seeded-random.ts";

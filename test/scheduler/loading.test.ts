@@ -1,9 +1,9 @@
-/** Observers and documents that are not loaded: callbacks wait until everything they read is known. */
+/** Observers and documents that are not loaded: callbacks wait until all their inputs are known. */
 import { describe, expect, test } from "#test";
 import { Gate } from "../store/faulty-store.ts";
 import { Calls, openSite, setup } from "./scheduler-setup.ts";
 
-/** A second process in which no document is loaded, and whose loads can be held up. */
+/** A second process without loaded documents, with loads that the test can delay. */
 async function secondProcess(stored: Record<string, unknown>) {
   const { host, disk, space: first } = await setup();
   for (const [id, value] of Object.entries(stored)) first.cell<unknown>(id).set(value);

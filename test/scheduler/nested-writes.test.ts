@@ -23,7 +23,7 @@ interface Watch {
   runs: number;
 }
 
-/** Effects that read one place each, and nothing else. */
+/** Effects that read one place each. */
 function watch({ space, scheduler }: Site): Watch[] {
   const { address } = space.cell<Json>("doc");
   return PLACES.flatMap((path) =>
@@ -87,7 +87,7 @@ class Writer {
         case "delete":
           return doc.key(key).delete();
         case "read":
-          // What was given out is frozen, and later writes copy it.
+          // A returned value is frozen, and later writes copy it.
           doc.get();
       }
     } catch {

@@ -14,17 +14,17 @@ export interface Place {
 export type Formula =
   | { readonly kind: "sum"; readonly places: readonly Place[] }
   | { readonly kind: "choice"; readonly condition: Place; readonly odd: Place; readonly even: Place }
-  /** Changes less often than what it reads. */
+  /** Changes less often than its input. */
   | { readonly kind: "coarse"; readonly place: Place }
   | { readonly kind: "pair"; readonly x: Place; readonly y: Place }
   | { readonly kind: "fragile"; readonly place: Place }
   /** Makes a child that computes `inner` while the condition is odd, and lets it go while it is even. */
   | { readonly kind: "parent"; readonly condition: Place; readonly inner: Formula; readonly place: Place };
 
-/** Reads what lies at a place, through links. */
+/** Reads the value at a place, through links. */
 export type Read = (place: Place) => Json | undefined;
 
-/** What a parent does with its child. */
+/** A parent's action on its child. */
 export interface Nursery {
   keep(inner: Formula): Json | undefined;
   letGo(): void;
@@ -60,7 +60,7 @@ export function asNumber(value: Json | undefined): number {
   return Object.entries(value).reduce((sum, [key, item]) => (key === "$link" ? 0 : sum + asNumber(item)), 0) % 1_000;
 }
 
-/** Names of what there is; computations read documents and computations. */
+/** Names of all documents and computations; computations read both. */
 export const DOCUMENTS = ["d0", "d1", "d2", "d3"];
 export const NODES = ["n0", "n1", "n2", "n3", "n4", "n5", "n6", "n7"];
 
@@ -86,7 +86,10 @@ export class ProgramMaker {
     return this.#random.below(20);
   }
 
-  /** What a computation may read: without circles, those before it in the list. Links lead to the first half of them. */
+  /**
+   * The possible inputs of a computation. Without circles, those before it in the list. Links lead to the first half of
+   * them.
+   */
   place(reader: string): Place {
     const before = this.#withCircles ? NODES : NODES.slice(0, NODES.indexOf(reader));
     if (before.length > 0 && this.chance(2)) {
@@ -115,7 +118,7 @@ export class ProgramMaker {
     }
   }
 
-  /** Where a link leads; undefined for none. Without circles only to what no follower of links comes before. */
+  /** The target of a link; undefined for none. Without circles, only a target that comes after no follower of links. */
   target(): Place | undefined {
     if (this.chance(5)) return undefined;
     const nodes = this.#withCircles ? NODES : NODES.slice(0, NODES.length / 2);

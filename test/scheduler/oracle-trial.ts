@@ -23,12 +23,12 @@ export interface TrialOptions {
   readonly gates: boolean;
   /** A third of the computations are asynchronous: they read before an await, after it, or both, and take some time. */
   readonly asynchronous?: boolean;
-  /** So few that documents which nobody observes are dropped all the time; then nothing is compared but at rest. */
+  /** So few that unobserved documents are dropped all the time; then values are compared only at rest. */
   readonly residentDocumentsMax?: number;
   readonly steps: number;
 }
 
-/** What the trials met with, so that a test can tell that rare things were met at all. */
+/** Situations that the trials reached, so that a test can require rare ones. */
 export interface Sightings {
   compared: number;
   callbacks: number;
@@ -343,7 +343,7 @@ export class Trial {
 
   // What must be true --------------------------------------------------------------------------------------------------
 
-  /** Lets everything happen that can, and compares. */
+  /** Runs all possible work, and compares. */
   async #rest(): Promise<void> {
     for (const gate of this.#gates.splice(0)) gate.open();
     this.#rejectNext = undefined;
@@ -362,7 +362,7 @@ export class Trial {
     for (const one of letGo) one();
   }
 
-  /** Everything that is compared is here, in both processes, until it is let go of. */
+  /** All compared documents are loaded, in both processes, until they are released. */
   #bringAll(): (() => void)[] {
     const refs = [...DOCUMENTS, MIRROR].map((id) => ({ scope: SHARED_SCOPE, id }));
     return [this.#here, this.#there].flatMap((site) =>
@@ -395,7 +395,7 @@ export class Trial {
       const isDemanded = demanded.has(node.id);
       if (node.error !== undefined) this.sightings.failed++;
       if (!node.live) this.sightings.dormant++;
-      // What lies behind a circle reads what it will, and one that failed still answers to what it read before.
+      // Values behind a circle are not compared, and a failed node is still subscribed to its earlier reads.
       const isExact = !this.#options.circles && !hasFailed;
       if (isExact && node.live !== isDemanded) {
         this.#fail(`${node.id} is ${node.live ? "live" : "dormant"}, and the oracle says otherwise`);

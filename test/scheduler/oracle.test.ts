@@ -76,7 +76,7 @@ describe("beside a naive scheduler that recomputes everything", () => {
     timeoutMs(PART),
   );
 
-  /** Seeds that have found something, with what it was. */
+  /** Seeds that found a bug, with the bug. */
   const found: readonly (TrialOptions & { readonly seed: number; readonly what: string })[] = [
     { seed: 178, circles: false, gates: true, steps: 30, what: "[I1] a reader two steps below a new link slept on" },
     {

@@ -1,9 +1,7 @@
 /**
- * The oracle: what every computation of a program comes to, worked out from the documents alone, by recursion, with nothing kept
- * from one time to the next. It also says what each has read on the way, and so who is demanded.
- *
- * A computation that reads itself, directly or not, has no value that anybody could name; it and what depends on it are
- * `circular` and are not compared.
+ * The oracle: the values of all computations of a program, derived from the documents alone, by recursion, without
+ * state. It also lists the reads of each, and so the demanded nodes. A computation that reads itself, directly or not,
+ * has no defined value; it and its dependents are `circular` and are not compared.
  */
 import type { Json } from "../../src/message/json.ts";
 import { getAt } from "../../src/message/path.ts";
@@ -32,13 +30,13 @@ export class Oracle {
     this.#document = document;
   }
 
-  /** What a computation comes to. */
+  /** The value of a computation. */
   result(id: string): Result {
     const { result } = this.#evaluation(id);
     return result ?? { kind: "circular" };
   }
 
-  /** What a reader of a place sees. */
+  /** The value that a reader of a place gets. */
   seen(place: Place): Result {
     try {
       return { kind: "value", value: this.#read(place, new Set()) };

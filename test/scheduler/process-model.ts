@@ -154,7 +154,7 @@ export class ProcessTrial {
   }
 
   async #restart(member: Member): Promise<void> {
-    // Half of them end in order, and have stored everything.
+    // Half of them end gracefully, with all values stored.
     if (this.#make.chance(2)) {
       member.host.resume();
       await this.#host.run(() => member.life.space.close());
@@ -188,7 +188,7 @@ export class ProcessTrial {
     });
   }
 
-  /** Every process runs, hears of everything and comes to rest. */
+  /** Every process runs, gets all changes and comes to rest. */
   async #rest(): Promise<void> {
     this.#log.push("rest");
     for (const { host } of this.#members) host.resume();

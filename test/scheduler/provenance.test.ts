@@ -80,7 +80,7 @@ describe("every run knows its node and its causes", () => {
     space.effect((run: RunHandle) => {
       causes.note(run.causes.map(String));
       if (a.get() === 1) return;
-      // Having written, it cannot wait inside the read for what never ran.
+      // After its write, it cannot wait inside the read for a node that never ran.
       out.set(a.get() as number);
       late.get();
     });

@@ -14,7 +14,7 @@ const LOSSY: LongPart = { name: "restarts with losses", short: 40, long: 2_000, 
 const FOUND = [185, 783, 2338, 3184, 3292, 7020, 7208, 7325, 7327];
 const LOSSY_FOUND = [933];
 
-/** Those that have found something first. */
+/** Seeds that found a bug first. */
 function* seeds(part: LongPart, found: readonly number[]): Generator<number> {
   yield* found;
   yield* rounds(part);

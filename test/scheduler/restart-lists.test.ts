@@ -13,7 +13,7 @@ const ITEMS: readonly Item[] = [
   { id: "c", price: 30 },
 ];
 
-/** The three list operations over one list; what their children do is noted. */
+/** The three list operations over one list; the runs of their children are noted. */
 function lists(life: Life) {
   const { space } = life;
   const items = space.cell<readonly Item[]>("items");

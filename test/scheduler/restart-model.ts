@@ -19,7 +19,7 @@ export interface World {
   open(): Promise<Store>;
 }
 
-/** What happens, in both worlds alike. */
+/** Actions, in both worlds alike. */
 type Step =
   | { readonly kind: "write"; readonly id: string; readonly path: readonly string[]; readonly value: Json }
   | { readonly kind: "foreign"; readonly id: string; readonly path: readonly string[]; readonly value: Json }
@@ -101,7 +101,7 @@ class Side {
     }
   }
 
-  /** Somebody else writes. */
+  /** Another process writes. */
   async foreign({ id, path, value }: Step & { kind: "foreign" }): Promise<void> {
     const { host } = this.world;
     await host.run(async () => {
@@ -131,7 +131,7 @@ class Side {
     return runs;
   }
 
-  /** Whether the computation sleeps and would run if somebody looked now. */
+  /** Whether the computation is dormant and would run on demand now. */
   isBehind(id: string): boolean {
     const { scheduler } = this.life.space;
     const why = scheduler.whyNot(id);
@@ -187,7 +187,7 @@ class Side {
 export class RestartTrial {
   readonly met: Restarts = { restarts: 0, kills: 0, runs: 0, spared: 0 };
   readonly #seed: number;
-  /** Documents are replaced whole, mostly by some that lack what was read in them. */
+  /** Documents are replaced whole, mostly by documents without the parts that were read. */
   readonly #withLosses: boolean;
   readonly #make: ProgramMaker;
   readonly #stays: Side;
@@ -246,12 +246,12 @@ export class RestartTrial {
     this.#log.push(JSON.stringify(step));
     for (const side of this.#sides) {
       await side.do(step);
-      // What is ready is done: the two share a task queue, and must not differ by who got to it first.
+      // Ready work is done first: the two share a task queue, and must not differ by its order.
       await side.world.host.advance(0);
     }
   }
 
-  /** Both come to rest: they show the same, and the restarted one has not run what the other has not. */
+  /** Both come to rest: they show equal values, and the restarted one has no run that the other has not. */
   async #rest(muchHasChanged = false): Promise<void> {
     this.#log.push("rest");
     for (const side of this.#sides) await side.rest();
@@ -281,7 +281,7 @@ export class RestartTrial {
       if (runs > (restarts.get(id) ?? 0) && !this.#ahead.delete(id)) this.#postponed.add(id);
     }
     if (this.#restarts.loads === "as-read" && this.#restarts.hasAll) this.#restarts.loads = "after";
-    // What is looked at is up to date: there is nothing that it would still have to run for.
+    // Observed values are up to date: no run is left for them.
     for (const id of this.#postponed) if (scheduler.find(id)?.live) this.#postponed.delete(id);
   }
 
@@ -290,7 +290,7 @@ export class RestartTrial {
     const side = this.#restarts;
     if (isKill) {
       this.met.kills++;
-      // At any moment: some of what was computed is on its way to the store, some not.
+      // At any moment: some computed values are on their way to the store, some not.
       await side.world.host.advance(this.#make.pick([0, 0, 1, 24, 26, 40]));
     } else {
       this.met.restarts++;
@@ -305,7 +305,7 @@ export class RestartTrial {
     side.countRuns();
     side.life.kill();
     for (const observer of side.observers) observer.last = undefined;
-    // Nobody is there, and things happen.
+    // Changes while no process runs.
     const steps = Array.from({ length: this.#make.pick([0, 0, 1, 3]) }, () => this.#foreign());
     await side.world.host.advance(100);
     for (const step of steps) for (const either of this.#sides) await either.foreign(step);
@@ -375,7 +375,7 @@ export class RestartTrial {
   }
 }
 
-/** A world on whatever store it is given. */
+/** A world on a given store. */
 export function worldOf(seed: number, openOn: (host: SimulatedHost) => () => Promise<Store>): World {
   const host = simulatedHost(seed);
   return { host, open: openOn(host) };

@@ -1,4 +1,7 @@
-/** Processes that follow one another on the same data: each opens the space, takes up what the last one left, and ends. */
+/**
+ * Processes that follow one another on the same data: each opens the space, resumes the nodes of the last one, and
+ * ends.
+ */
 import { Space } from "../../src/cells/space.ts";
 import type { Host } from "../../src/host/host.ts";
 import { simulatedHost } from "../../src/host/simulated-host.ts";
@@ -8,7 +11,7 @@ import { memoryStore } from "../../src/store/memory/memory-store.ts";
 import type { Store } from "../../src/store/store.ts";
 import { FaultyLine } from "../store/faulty-store.ts";
 
-/** One process: its space, what it asks of the store, and which computations ran in it. */
+/** One process: its space, its requests to the store, and the computations that ran in it. */
 export class Life {
   readonly space: Space;
   readonly line: FaultyLine;
@@ -70,7 +73,7 @@ export class Life {
     return this.line.arrived.filter(({ basis }) => basis.length > 0);
   }
 
-  /** Ends as a process does that is killed: nothing is written any more. */
+  /** Ends like a killed process: without further writes. */
   kill(): void {
     this.space.scheduler.dispose();
   }
@@ -88,7 +91,7 @@ export function setup({ seed = 1 }: { seed?: number } = {}) {
 
 export type Setup = ReturnType<typeof setup>;
 
-/** Its cell is made by the run: after a restart nothing but the row leads to the input. */
+/** Its cell is made by the run: after a restart only the row leads to the input. */
 export const double = (space: Space) =>
   space.computed("double", () => (space.cell<number>("input").get() ?? 0) * 2, { fingerprint: "double" });
 

@@ -145,7 +145,7 @@ describe("restart", () => {
     await at.host.advance(1_000);
     expect(seen).toEqual(["sum 3", "sum 9"]);
     expect(life.takeRan()).toEqual(["sum", "label"]);
-    // The input and the outputs that it runs over, and nothing else.
+    // Only the input and the outputs on its way.
     expect(life.loads - before).toBeLessThanOrEqual(3);
     stop();
     await at.host.advance(1_000);
@@ -351,7 +351,7 @@ describe("restart", () => {
     await at.host.advance(1_000);
     expect([life.ran.length, life.loads]).toEqual([0, 0]);
     expect(life.space.scheduler.getStats()).toMatchObject({ nodes: 10_000, runs: 0, queued: 0, unwritten: 0 });
-    // A later change runs what it concerns: the chain of one source.
+    // A later change runs its dependents: the chain of one source.
     await at.host.run(() => life.space.cell("source 7").pull());
     life.space.cell("source 7").set(1_000);
     expect(await at.host.run(() => (again[9_907] as Computed<number>).pull())).toBe(100_000);

@@ -1,4 +1,4 @@
-/** What changes between the question of what a node rests on and the answer to it. */
+/** Changes between the request for a node's row and the answer. */
 import { describe, expect, test } from "#test";
 import { Space } from "../../src/cells/space.ts";
 import { simulatedProcess } from "../../src/host/simulated-process.ts";
@@ -8,7 +8,7 @@ import { FaultyLine, Gate } from "../store/faulty-store.ts";
 import { double as build, firstLife, Life, type Setup, setup } from "./restart-setup.ts";
 import { Calls } from "./scheduler-setup.ts";
 
-/** A process whose questions for what nodes rest on are answered late, as of when they were asked. */
+/** A process that gets the rows of its nodes late, as of the time of the request. */
 async function late({ host, disk }: Setup) {
   const answers = new Gate();
   const store = memoryStore({ host, disk });

@@ -1,4 +1,4 @@
-/** How often nodes run in the workloads of `bench/reactive`: as often as something they read has changed, and not once more. */
+/** How often nodes run in the workloads of `bench/reactive`: exactly once for each change of their inputs. */
 import { describe, expect, test } from "#test";
 import type { Cell } from "../../src/cells/cell.ts";
 import { Space } from "../../src/cells/space.ts";
@@ -39,7 +39,7 @@ class Counted {
     });
   }
 
-  /** How many runs the change takes; everything has settled before it. */
+  /** The number of runs of the change; all nodes have settled before it. */
   runsFor(change: () => void): number {
     this.space.flush();
     this.runs = 0;

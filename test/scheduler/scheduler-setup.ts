@@ -13,7 +13,7 @@ export interface Site {
 }
 
 export interface SiteOptions {
-  /** How many documents a process keeps that nobody observes. */
+  /** How many unobserved documents a process keeps. */
   readonly residentDocumentsMax?: number;
 }
 
@@ -33,19 +33,19 @@ export async function setup({ seed = 1, ...options }: { readonly seed?: number }
     ...here,
     /** Another process on the same disk. */
     open: () => openSite(host, disk, options),
-    /** Everything that is ready now has happened, at both ends of the line; no time has passed. */
+    /** All ready work is done, at both ends of the line; no time has passed. */
     quiet: () => host.advance(0),
   };
 }
 
-/** Calls of a function, with what it was called with. */
+/** Calls of a function, with their arguments. */
 export class Calls<T = unknown> {
   readonly seen: T[] = [];
   readonly note = (value: T): void => {
     this.seen.push(value);
   };
 
-  /** What was seen since the last time. */
+  /** The values seen since the last time. */
   take(): T[] {
     return this.seen.splice(0);
   }

@@ -1,4 +1,4 @@
-/** Waiting for rest from inside of what rest waits for. */
+/** Waits for rest inside work that rest waits for. */
 import { describe, expect, test } from "#test";
 import type { RunHandle } from "../../src/scheduler/run-handle.ts";
 import { setup } from "./scheduler-setup.ts";

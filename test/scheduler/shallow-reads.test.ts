@@ -1,4 +1,4 @@
-/** Shallow reads where nobody is told at once: by nodes that sleep, and of changes that others make below places that nobody knows here. */
+/** Shallow reads without an immediate notice: by dormant nodes, and of others' changes below unindexed places. */
 import { describe, expect, test } from "#test";
 import type { Cell } from "../../src/cells/cell.ts";
 import { Calls, setup } from "./scheduler-setup.ts";

@@ -1,4 +1,4 @@
-/** Whatever a stream's handler does to what it is given or emits: the next attempt and the journal have what was sent and said. */
+/** A stream's handler may change its value and emissions: the next attempt and the journal have the originals. */
 import { describe, expect, test } from "#test";
 import { memoryStore } from "../../src/store/memory/memory-store.ts";
 import { setup } from "./scheduler-setup.ts";

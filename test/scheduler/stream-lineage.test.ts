@@ -156,7 +156,7 @@ describe("lineage of handlers' launches", () => {
     await host.advance(1_000);
     expect((await sent.outcome).kind).toBe("handled");
     expect([attempts, done.get()]).toEqual([2, [200]]);
-    // The first attempt's send may have been tried; it came to nothing.
+    // The first attempt's send may have been tried, without effect.
     expect(seen.take().at(-1)).toBe(200);
   });
 

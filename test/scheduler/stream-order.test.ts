@@ -61,7 +61,7 @@ describe("order and consistency of sends", () => {
     });
     for (const value of [1, 2, 3]) stream.send(value);
     await space.idle();
-    // A computed value shows what was before the handler's own writes.
+    // A computed value shows the state before the handler's own writes.
     expect(seen.take()).toEqual([10, 11, 12]);
     scheduler.checkInvariants();
   });
@@ -177,7 +177,7 @@ describe("order and consistency of sends", () => {
       const [write, read] = [space.stream<number>("write"), space.stream<number>("read")];
       write.handle((value) => a.set(value));
       read.handle(() => board.get());
-      // By another handler, by plain code, and by plain code whose readers know of it.
+      // By another handler, by plain code, and by plain code with informed readers.
       write.send(2);
       expect(await host.run(() => read.send(0).outcome)).toMatchObject({ result: 20 });
       a.set(3);
@@ -438,7 +438,7 @@ describe("order and consistency of sends", () => {
     expect(host.monotonic()).toBe(before);
     const all = Array.from({ length: k }, (_, i) => i);
     expect([left.get(), right.get(), lengths.get()]).toEqual([all, all, [k, k]]);
-    // Observers see what a burst has done together, not each send.
+    // Observers see the result of a burst, not each send.
     expect(seen.count).toBeLessThan(5);
   });
 
@@ -577,7 +577,7 @@ describe("order and consistency of sends", () => {
     await quiet();
     expect(outcomes.take().map(({ kind }) => kind)).toEqual(["failed", "handled"]);
     expect([a.get(), seen.take(), reported.count]).toEqual([2, [2], 1]);
-    // The first asks whether it was handled before, and writes nothing.
+    // The first one looks up its receipt, and writes no document.
     expect(line.arrived.slice(before).map(({ patches }) => patches.length > 0)).toEqual([false, true, true]);
   });
 

@@ -1,7 +1,7 @@
 /**
- * A world from a seed: processes that share a disk, each behind a bad line, handle orders that are delivered at least once, to whom it
- * may be, and again; processes are killed and come back. The reference model is the simplest there is: orders applied one after
- * the other, in the order in which they came into the book.
+ * A world from a seed: processes that share a disk, each behind a bad line, handle orders that are delivered at least
+ * once, to any process; processes are killed and come back. The reference model applies the orders one after the other,
+ * in the order of the book.
  */
 import { Space } from "../../src/cells/space.ts";
 import type { SimulatedHost } from "../../src/host/simulated-host.ts";
@@ -27,7 +27,7 @@ interface BookEntry {
   readonly total: number;
 }
 
-/** What a run met with; rare things must be met by some seed. */
+/** Rare situations of a run; some seed must reach each. */
 export interface Sightings {
   handled: number;
   already: number;
@@ -107,7 +107,7 @@ export class StreamSimulation {
   async #disturb(): Promise<void> {
     if (this.#faults && this.#below(60) === 0) this.#kill();
     if (this.#alive.length < 2 || (this.#alive.length < 3 && this.#below(10) === 0)) await this.#start();
-    // Deliveries come in bunches, to anybody, and also when they were made before.
+    // Deliveries come in bunches, to any process, also repeated ones.
     for (let n = this.#below(4); n > 0; n--) {
       const open = this.#open();
       const from = this.#below(4) === 0 || open.length === 0 ? this.#orders : open.slice(0, 12);
@@ -227,7 +227,7 @@ export class StreamSimulation {
     this.#checkOrder(book);
   }
 
-  /** Applies the book's orders one after the other; each handler must have seen what that gives. */
+  /** Applies the book's orders one after the other; each handler must have seen the resulting state. */
   #replay(book: readonly BookEntry[]): number[] {
     const sums = Array.from({ length: ACCOUNTS }, () => 0);
     for (const { name, total } of book) {
@@ -254,7 +254,7 @@ export class StreamSimulation {
     }
   }
 
-  /** What one process has handled stands in the book in the order in which it was given it. */
+  /** The orders that one process has handled are in the book in the order of delivery. */
   #checkOrder(book: readonly BookEntry[]): void {
     for (const { handled, sent } of this.#all) {
       const booked = book.map(({ name }) => name).filter((name) => handled.has(name));

@@ -84,7 +84,7 @@ describe("the trace", () => {
       ["s", "commit"],
       ["s", "revert"],
     ]);
-    // Each by its own name; what is taken back is the one before.
+    // Each by its own name; a rollback is of the one before.
     const names = entries.map(([, , because]) => String(because));
     expect([new Set(names).size, names.at(-1)]).toEqual([entries.length - 1, names.at(-2)]);
   });

@@ -1,4 +1,4 @@
-/** Nodes that were taken up again rest on inputs that are not here; these come to be known in several ways, as nothing too. */
+/** Resumed nodes with inputs that are not loaded; these become known in several ways, also as absent. */
 import { describe, expect, test } from "#test";
 import { type Life, setup } from "./restart-setup.ts";
 
@@ -7,7 +7,7 @@ interface Price {
   b?: number;
 }
 
-/** What the source says is handed on by a computation; another shows that. */
+/** A computation forwards the source's value; another shows that. */
 function register(life: Life, between: () => number | undefined) {
   const { space } = life;
   const name = "between";
@@ -33,7 +33,7 @@ async function resumed() {
   return { at, life, shown, middle, price: life.space.cell<Price>("price") };
 }
 
-/** Once with somebody who looks all the time, once with one who comes afterwards. */
+/** Once with a permanent observer, once with a later one. */
 async function seenAfter(change: (parts: Awaited<ReturnType<typeof resumed>>) => Promise<unknown>): Promise<unknown[]> {
   const seen: unknown[] = [];
   for (const isWatched of [true, false]) {

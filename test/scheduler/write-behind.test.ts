@@ -59,7 +59,7 @@ describe("writing behind", () => {
     expect(times.size).toBe(1_000);
     expect(Math.max(...times.values())).toBeLessThanOrEqual(3);
     expect(space.scheduler.getStats().unwritten).toBe(0);
-    // The last value is what is stored.
+    // The last value is the stored one.
     const stored = await memoryStore({ host: at.host, disk: at.disk }).load("s", [{ scope: "space", id: "n9" }]);
     expect(stored.documents[0]?.value).toBe(110);
   });

@@ -404,7 +404,7 @@ describe("materializers", () => {
     const shown = space.computed("shown", () => board.get());
     shown.sink(() => {});
     await quiet();
-    // Registered later, it stands higher than what reads it.
+    // Registered later, it is higher than its reader.
     const source = space.computed("source", () => a.get());
     const run = () => board.set((source.get() ?? 0) * 10);
     scheduler.register({ kind: "computation", id: "painter", envelope: [board.address], run });
@@ -441,7 +441,7 @@ describe("materializers", () => {
     const { space, quiet } = await setup();
     const wide = Object.fromEntries(Array.from({ length: 40 }, (_, i) => [`k${i}`, i]));
     const cell = space.cell<Record<string, number>>("wide");
-    // Not looked at in between: what a reader was handed is copied by the next write.
+    // Not read in between: a value that a reader got is copied by the next write.
     const put = async (value: Record<string, number>) => {
       cell.set(value);
       await quiet();

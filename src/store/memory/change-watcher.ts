@@ -14,18 +14,23 @@ export class ChangeWatcher implements Watcher {
   readonly #listener: (change: StoreChange) => void;
   /** Spaces that the listener has not been notified of. */
   readonly #spaces = new Set<string>();
+  readonly #store: object;
   #journal = false;
+  #isForeign = false;
   #state: "idle" | "scheduled" | "stopped" = "idle";
 
-  constructor(host: Host, listener: (change: StoreChange) => void) {
+  /** `store`: the store object whose `watch` was called. */
+  constructor(host: Host, store: object, listener: (change: StoreChange) => void) {
     this.#host = host;
+    this.#store = store;
     this.#listener = guarded(host, listener);
   }
 
-  note(space: string | undefined, journal: boolean): void {
+  note(space: string | undefined, journal: boolean, by: object): void {
     if (this.#state === "stopped") return;
     if (space !== undefined) this.#spaces.add(space);
     this.#journal ||= journal;
+    this.#isForeign ||= by !== this.#store;
     if (this.#state === "scheduled") return;
     this.#state = "scheduled";
     this.#host.microtask(() => this.#host.microtask(this.#tell));
@@ -37,9 +42,11 @@ export class ChangeWatcher implements Watcher {
 
   readonly #tell = (): void => {
     if (this.#state === "stopped") return;
-    const change = { spaces: [...this.#spaces], journal: this.#journal };
+    const foreign = this.#isForeign ? ({ isForeign: true } as const) : {};
+    const change = { spaces: [...this.#spaces], journal: this.#journal, ...foreign };
     this.#spaces.clear();
     this.#journal = false;
+    this.#isForeign = false;
     this.#state = "idle";
     this.#listener(change);
   };

@@ -35,7 +35,7 @@ export interface MemoryDiskOptions {
 /** Receives change notices; `MemoryStore` creates one per `watch`. */
 export interface Watcher {
   /** The changed space, if any, and whether the journal or the due table changed. */
-  note(space: string | undefined, journal: boolean): void;
+  note(space: string | undefined, journal: boolean, by: object): void;
 }
 
 /** The journal and the tables that belong to it. */
@@ -137,8 +137,9 @@ export abstract class DocumentDisk {
     this.#watchers = this.#watchers.filter((other) => other !== watcher);
   }
 
-  announce(space: string | undefined, journal: boolean): void {
-    for (const watcher of this.#watchers) watcher.note(space, journal);
+  /** `by`: the store object that made the change. */
+  announce(space: string | undefined, journal: boolean, by: object): void {
+    for (const watcher of this.#watchers) watcher.note(space, journal, by);
   }
 }
 

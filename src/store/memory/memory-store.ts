@@ -145,7 +145,7 @@ export class MemoryStore implements Store {
     if (outcome.kind !== "committed" || outcome.replayed) return outcome;
     this.#countPayload(request.entries);
     const movesSpace = request.patches.length > 0 || request.labels.length > 0;
-    if (movesSpace || journal) this.#disk.announce(movesSpace ? request.space : undefined, journal);
+    if (movesSpace || journal) this.#disk.announce(movesSpace ? request.space : undefined, journal, this);
     return outcome;
   }
 
@@ -162,7 +162,7 @@ export class MemoryStore implements Store {
 
   watch(listener: (change: StoreChange) => void): () => void {
     this.#requireOpen();
-    const watcher = new ChangeWatcher(this.#host, listener);
+    const watcher = new ChangeWatcher(this.#host, this, listener);
     const stop = () => {
       watcher.stop();
       this.#watchers.delete(watcher);
@@ -362,7 +362,7 @@ export class MemoryStore implements Store {
     const erased = this.#disk.erase(request);
     if (!request.apply) return erased;
     this.#jobs++;
-    for (const name of this.#disk.spaces.keys()) this.#disk.announce(name, true);
+    for (const name of this.#disk.spaces.keys()) this.#disk.announce(name, true, this);
     return erased;
   }
 
@@ -466,7 +466,7 @@ export class MemoryStore implements Store {
   }
 
   #announceJournal(): void {
-    this.#disk.announce(undefined, true);
+    this.#disk.announce(undefined, true, this);
   }
 
   #countPayload(entries: readonly JournalEntry[]): void {

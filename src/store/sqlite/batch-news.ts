@@ -17,12 +17,14 @@ export class BatchNews implements WriterEvents {
   #touched = { spaces: new Set<string>(), journal: false, isMeasured: false, commits: 0 };
   /** Watchers have been notified of this many commits. */
   #commitsTold: number;
+  #historyTold: string;
 
   constructor(tables: Tables, watch: ChangeWatch, committed: (spaces: Iterable<string>, commits: number) => void) {
     this.#tables = tables;
     this.#watch = watch;
     this.#committed = committed;
     this.#commitsTold = tables.commits.count();
+    this.#historyTold = tables.history;
   }
 
   /** A space moved without a caller's commit. */
@@ -48,7 +50,9 @@ export class BatchNews implements WriterEvents {
     if (!this.#watch.isListenedTo) return;
     const told = this.#commitsTold;
     this.#commitsTold = this.#tables.commits.count();
-    this.#watch.note(this.#tables.commits.movedAfter(told), true);
+    const isOtherHistory = this.#tables.history !== this.#historyTold;
+    this.#historyTold = this.#tables.history;
+    this.#watch.noteForeign(isOtherHistory ? [] : this.#tables.commits.movedAfter(told), isOtherHistory);
   }
 
   written(): void {

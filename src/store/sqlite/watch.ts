@@ -28,6 +28,14 @@ const LOOK_AGAIN_LAST_MS = 512;
 /** The last check before we listen again; the maximum delay of a notice. */
 const QUIET_MS = 16;
 
+/** Changes that listeners were not told of. */
+interface Untold {
+  readonly spaces: Set<string>;
+  journal: boolean;
+  isForeign: boolean;
+  isOtherHistory: boolean;
+}
+
 export class ChangeWatch {
   readonly #host: Host;
   readonly #logPath: string;
@@ -42,7 +50,7 @@ export class ChangeWatch {
   /** Whether there was a write since the last check. */
   #isMoving = false;
   /** Changes not reported to listeners yet; undefined if there are none. */
-  #untold: { spaces: Set<string>; journal: boolean } | undefined;
+  #untold: Untold | undefined;
 
   /** `look` checks for foreign writes, calls `note` if there are any, and returns whether there were. */
   constructor(host: Host, databasePath: string, look: () => boolean) {
@@ -68,14 +76,30 @@ export class ChangeWatch {
 
   /** Records a write; listeners are notified in a microtask, after the writers have their answers. */
   note(spaces: Iterable<string>, journal: boolean): void {
-    if (this.#listeners.size === 0) return;
+    const untold = this.#noted();
+    if (untold === undefined) return;
+    for (const space of spaces) untold.spaces.add(space);
+    untold.journal ||= journal;
+  }
+
+  /** Records a write of another process. With `isOtherHistory`, which spaces it changed is unknown. */
+  noteForeign(spaces: Iterable<string>, isOtherHistory: boolean): void {
+    this.note(spaces, true);
+    const untold = this.#noted();
+    if (untold === undefined) return;
+    untold.isForeign = true;
+    untold.isOtherHistory ||= isOtherHistory;
+  }
+
+  /** What is to be told; undefined without listeners. */
+  #noted(): Untold | undefined {
+    if (this.#listeners.size === 0) return undefined;
     this.#isMoving = true;
     if (!this.#untold) {
-      this.#untold = { spaces: new Set(), journal: false };
+      this.#untold = { spaces: new Set(), journal: false, isForeign: false, isOtherHistory: false };
       this.#host.microtask(() => this.#tell());
     }
-    for (const space of spaces) this.#untold.spaces.add(space);
-    this.#untold.journal ||= journal;
+    return this.#untold;
   }
 
   close(): void {
@@ -87,7 +111,13 @@ export class ChangeWatch {
     const untold = this.#untold;
     if (!untold) return;
     this.#untold = undefined;
-    const change = { spaces: [...untold.spaces], journal: untold.journal };
+    const { spaces, journal, isForeign, isOtherHistory } = untold;
+    const change: StoreChange = {
+      spaces: isOtherHistory ? undefined : [...spaces],
+      journal,
+      ...(isForeign ? { isForeign } : {}),
+      ...(isOtherHistory ? { connection: true } : {}),
+    };
     for (const listener of [...this.#listeners]) if (this.#listeners.has(listener)) listener(change);
   }
 

@@ -202,6 +202,20 @@ export function feedCases(open: OpenStore): void {
       await set;
     });
 
+    test("[S240] [S23] a watcher knows whether another store object has written", async () => {
+      await using at = await open();
+      const changes: StoreChange[] = [];
+      at.store.watch((change) => void changes.push(change));
+      const own = told(at.store, (change) => change.journal);
+      await append(at.store, entry());
+      await own;
+      expect(changes.some(({ isForeign }) => isForeign)).toBe(false);
+      const other = await at.second();
+      const foreign = told(at.store, ({ journal, isForeign }) => journal && isForeign === true);
+      await append(other, entry());
+      await foreign;
+    });
+
     test("[S23] [S174] several watchers are notified; a stopped one is not", async () => {
       await using at = await open();
       let calls = 0;

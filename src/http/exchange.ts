@@ -1,0 +1,45 @@
+/**
+ * One request to the loop: a connection that lives until its answer. SPEC: W20.
+ */
+import type { EventLoop } from "../loop/event-loop.ts";
+import type { Connection } from "../loop/inbound.ts";
+import type { Message } from "../message/envelope.ts";
+import type { Principal } from "./principal.ts";
+
+export class Exchange implements Connection {
+  readonly id: string;
+  readonly adapter = "http";
+  readonly clearance?: readonly string[];
+  readonly hasRoom = true;
+  readonly answer: Promise<Message>;
+  /** Whether it has the answer. */
+  isOver = false;
+  #resolve!: (answer: Message) => void;
+
+  constructor(id: string, { clearance }: Principal) {
+    this.id = id;
+    if (clearance !== undefined) this.clearance = clearance;
+    this.answer = new Promise((resolve) => {
+      this.#resolve = resolve;
+    });
+  }
+
+  deliver(answer: Message): void {
+    this.isOver = true;
+    this.#resolve(answer);
+  }
+
+  /** An answer outside of a request: the message was refused before it became one. */
+  stream(message: Message): void {
+    if (!this.isOver && message.kind === "error") this.deliver(message);
+  }
+
+  whenRoom(): Promise<void> {
+    return Promise.resolve();
+  }
+
+  /** Ends a request whose client has left. The handler goes on. */
+  leave(loop: EventLoop): void {
+    if (!this.isOver) loop.disconnect(this);
+  }
+}

@@ -1,0 +1,148 @@
+/**
+ * A kernel over HTTP: a Hono app, to be mounted by its `fetch` in any server. SPEC: W20-W27.
+ *
+ *     gate (Host, Origin) -> token -> route -> one message to the loop -> answer, problem or stream
+ */
+import { Hono } from "hono";
+import type { Host } from "../host/host.ts";
+import { systemHost } from "../host/system-host.ts";
+import { AUTH_FAILURES_A_MINUTE_MAX } from "../limits.ts";
+import { Failure } from "../message/error-data.ts";
+import { unknownOption } from "../message/near-word.ts";
+import { addEventRoutes } from "./event-routes.ts";
+import type { EventSource } from "./event-source.ts";
+import { checkGate, type GateOptions, LOOPBACK_HOSTS } from "./gate.ts";
+import type { HttpContext, HttpEnv, HttpKernel, HttpParts } from "./http-context.ts";
+import { addLineRoutes } from "./line-routes.ts";
+import { addMetaRoutes } from "./meta-routes.ts";
+import type { Principal } from "./principal.ts";
+import { problemOf } from "./problem.ts";
+import { RequestRoutes } from "./request-routes.ts";
+
+export interface HttpAppOptions extends Partial<GateOptions> {
+  /**
+   * Who sends a request: the principal, or undefined for none. Default: the holder of the token in `Authorization:
+   * Bearer`. `"none"` lets every request pass as `anonymous` with all scopes; it is for loopback.
+   */
+  readonly authenticate?: Authenticate | "none";
+  readonly host?: Host;
+}
+
+export type Authenticate = (request: Request) => Principal | undefined | Promise<Principal | undefined>;
+
+const KNOWN = { hosts: true, cors: true, authenticate: true, host: true } as const;
+const ANONYMOUS: Principal = { name: "anonymous", scopes: ["read", "send", "publish", "operate"] };
+const OPEN_PATHS = ["/livez", "/readyz"];
+const MINUTE_MS = 60_000;
+
+/** A kernel, or the kernel of `open`. */
+export type Served = HttpKernel | { readonly kernel: HttpKernel };
+
+/** The app, and the control of its streams. */
+export interface HttpApp {
+  readonly app: Hono<HttpEnv>;
+  readonly parts: HttpParts;
+  /**
+   * The principal of a request for a WebSocket; undefined if it brings no token. Throws a `Failure` if it may not
+   * pass.
+   */
+  admit(request: Request, address: string): Promise<Principal | undefined>;
+}
+
+/** All routes of a kernel: `export default { fetch: httpApp(kernel).fetch }`. */
+export function httpApp(served: Served, options: HttpAppOptions = {}): Hono<HttpEnv> {
+  return makeHttpApp(served, options).app;
+}
+
+export function makeHttpApp(served: Served, options: HttpAppOptions = {}): HttpApp {
+  const problem = unknownOption(options, KNOWN);
+  if (problem !== undefined) throw new TypeError(`httpApp: ${problem}`);
+  const { host = systemHost(), hosts = LOOPBACK_HOSTS, cors = [], authenticate } = options;
+  const kernel = "kernel" in served ? served.kernel : served;
+  const parts: HttpParts = { host, kernel, streams: new Set<EventSource>(), isDraining: false };
+  const app = new Hono<HttpEnv>();
+  const identify = new Identification(host, kernel, authenticate);
+  app.use(async (context, next) => {
+    if (OPEN_PATHS.includes(context.req.path)) return next();
+    checkGate({ hosts, cors }, context.req.raw.headers);
+    const origin = context.req.header("origin");
+    const isForeign = origin !== undefined && cors.includes(origin);
+    if (isForeign && context.req.method === "OPTIONS") return preflight(origin);
+    context.set("principal", await identify.principalOf(context.req.raw, addressOf(context)));
+    await next();
+    // The client opens another connection, to another kernel.
+    if (parts.isDraining) context.res.headers.set("connection", "close");
+    if (isForeign) allowOrigin(context.res.headers, origin);
+  });
+  app.onError((error) => problemOf(error));
+  app.notFound(({ req }) => problemOf(new Failure(404, `nothing is at ${req.method} ${req.path}; see /openapi.json`)));
+  new RequestRoutes(parts).addTo(app);
+  addEventRoutes(app, parts);
+  addLineRoutes(app, parts);
+  addMetaRoutes(app, parts);
+  const admit = async (request: Request, address: string) => {
+    checkGate({ hosts, cors }, request.headers);
+    const sendsTokenLater = authenticate === undefined && !request.headers.has("authorization");
+    return sendsTokenLater ? undefined : identify.principalOf(request, address);
+  };
+  return { app, parts, admit };
+}
+
+/** Finds the principal of a request. Addresses that send many bad tokens are refused for the rest of the minute. */
+class Identification {
+  readonly #host: Host;
+  readonly #kernel: HttpKernel;
+  readonly #authenticate: HttpAppOptions["authenticate"];
+  readonly #failures = new Map<string, number>();
+  #minute = 0;
+
+  constructor(host: Host, kernel: HttpKernel, authenticate: HttpAppOptions["authenticate"]) {
+    this.#host = host;
+    this.#kernel = kernel;
+    this.#authenticate = authenticate;
+  }
+
+  async principalOf(request: Request, address: string): Promise<Principal> {
+    if (this.#authenticate === "none") return ANONYMOUS;
+    const minute = Math.floor(this.#host.monotonic() / MINUTE_MS);
+    if (minute !== this.#minute) this.#failures.clear();
+    this.#minute = minute;
+    const failures = this.#failures.get(address) ?? 0;
+    if (failures >= AUTH_FAILURES_A_MINUTE_MAX)
+      throw new Failure(429, "too many requests with a bad token; wait a minute", { retryable: true });
+    const principal = await this.#find(request);
+    if (principal !== undefined) return principal;
+    this.#failures.set(address, failures + 1);
+    throw new Failure(401, "a request needs a token: Authorization: Bearer …; make one with: millrace token add NAME", {
+      reason: "UNAUTHENTICATED",
+    });
+  }
+
+  #find(request: Request): Principal | undefined | Promise<Principal | undefined> {
+    if (typeof this.#authenticate === "function") return this.#authenticate(request);
+    const [, token] = /^Bearer ([\w.~+/=-]+)$/.exec(request.headers.get("authorization") ?? "") ?? [];
+    return token === undefined ? undefined : this.#kernel.authenticate(token);
+  }
+}
+
+/** The address of the client, where the server tells it. */
+function addressOf({ env }: HttpContext): string {
+  const { incoming } = (env ?? {}) as { incoming?: { socket?: { remoteAddress?: string } } };
+  return incoming?.socket?.remoteAddress ?? "unknown";
+}
+
+function preflight(origin: string): Response {
+  const headers = new Headers({
+    "access-control-allow-methods": "GET, POST",
+    "access-control-allow-headers": "authorization, content-type, idempotency-key, last-event-id, prefer, traceparent",
+    "access-control-max-age": "600",
+  });
+  allowOrigin(headers, origin);
+  return new Response(null, { status: 204, headers });
+}
+
+function allowOrigin(headers: Headers, origin: string): void {
+  headers.set("access-control-allow-origin", origin);
+  headers.set("access-control-expose-headers", "millrace-request-id, idempotency-replayed, location, retry-after");
+  headers.append("vary", "origin");
+}

@@ -1,0 +1,27 @@
+/** The parts that routes share, and the variables of one request. */
+import type { Context } from "hono";
+import type { Host } from "../host/host.ts";
+import type { EventLoop } from "../loop/event-loop.ts";
+import type { Json } from "../message/json.ts";
+import type { EventSource } from "./event-source.ts";
+import type { Principal } from "./principal.ts";
+
+/** A kernel as this room needs it; `Kernel` is one. */
+export interface HttpKernel {
+  readonly loop: EventLoop;
+  query(type: string, data: Json): Promise<Json>;
+  /** The principal of a token. */
+  authenticate(token: string): Promise<Principal | undefined>;
+}
+
+export interface HttpParts {
+  readonly host: Host;
+  readonly kernel: HttpKernel;
+  /** Open streams, which end when the server drains. */
+  readonly streams: Set<EventSource>;
+  /** Whether new work is refused. */
+  isDraining: boolean;
+}
+
+export type HttpEnv = { Variables: { principal: Principal } };
+export type HttpContext = Context<HttpEnv>;

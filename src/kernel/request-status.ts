@@ -1,0 +1,62 @@
+/**
+ * `Kernel.Request`: the state and the answer of an earlier command, from the pending requests, the journal and the
+ * receipts. SPEC: W20.
+ */
+import type { EventBus } from "../bus/event-bus.ts";
+import type { EventLoop } from "../loop/event-loop.ts";
+import type { ErrorData } from "../message/error-data.ts";
+import { isJsonObject, type Json } from "../message/json.ts";
+import { isErasedResult } from "../store/erase.ts";
+import { receiptOf } from "../store/receipt-name.ts";
+import type { Store } from "../store/store.ts";
+
+export interface RequestStatus {
+  /**
+   * `unknown`: the kernel has never seen it, or has forgotten it. `forgotten`: it was handled, and its answer is
+   * gone.
+   */
+  readonly state: "running" | "done" | "failed" | "unknown" | "forgotten";
+  readonly type?: string;
+  readonly answer?: Json;
+  readonly error?: ErrorData;
+  /** The principal that sent it, where it came over HTTP. */
+  readonly principal?: string;
+}
+
+export interface RequestStatusParts {
+  readonly store: Store;
+  /** Knows rows of commands. */
+  readonly commands: EventBus;
+  readonly loop: EventLoop;
+  /** The spaces whose commands leave receipts. */
+  readonly spaces: readonly string[];
+}
+
+export async function requestStatus(parts: RequestStatusParts, id: string): Promise<RequestStatus> {
+  const { store, commands, loop, spaces } = parts;
+  const [row] = await commands.query({ messageId: id, limit: 1 });
+  const message = row?.message;
+  const principal = message?.metadata["principal"];
+  const about = {
+    ...(message === undefined ? {} : { type: message.type }),
+    ...(typeof principal === "string" ? { principal } : {}),
+  };
+  if (loop.pending.get(id) !== undefined) return { state: "running", ...about };
+  if (row?.status === "pending" || row?.status === "processing") return { state: "running", ...about };
+  if (row?.status === "failed")
+    return { state: "failed", error: { code: 500, message: row.error ?? "failed" }, ...about };
+  const answer = await receiptIn(store, spaces, id);
+  if (answer !== undefined) return { state: "done", answer, ...about };
+  return { state: row === undefined ? "unknown" : "forgotten", ...about };
+}
+
+async function receiptIn(store: Store, spaces: readonly string[], id: string): Promise<Json | undefined> {
+  const ref = receiptOf({ kind: "command", id });
+  for (const space of spaces) {
+    const { documents } = await store.load(space, [ref]);
+    const value = documents[0]?.value;
+    if (value === undefined || !isJsonObject(value) || isErasedResult(value)) continue;
+    return value["result"] ?? null;
+  }
+  return undefined;
+}

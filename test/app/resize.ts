@@ -1,0 +1,12 @@
+/** The file of a worker thread. */
+import { isMainThread } from "node:worker_threads";
+import { commands } from "../../src/worker.ts";
+
+export default commands({
+  "Image.Resize": ({ width }: { width: number; file?: string }) => ({ width: width / 2, inThread: !isMainThread }),
+  "Image.Count": async () => 3,
+  "Image.Crop": ({ at }: { at: number }) => {
+    if (at < 0) throw new Error("outside of the image");
+    return at;
+  },
+});
