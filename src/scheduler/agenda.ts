@@ -3,6 +3,7 @@
  * run when `primary` is empty. Nodes behind a closed time gate are held by `gates.ts`. Components that invalidate or
  * demand a node offer it here; the pass takes nodes from here. It knows neither values nor demand.
  */
+import { EnvelopeIndex } from "./envelope-index.ts";
 import type { Gates } from "./gates.ts";
 import { RUNNING, type SchedulerNode, UNQUEUED } from "./node.ts";
 import { WorkQueue } from "./work-queue.ts";
@@ -15,6 +16,8 @@ export interface Waker {
 export class Agenda {
   readonly primary = new WorkQueue();
   readonly idle = new WorkQueue();
+  /** Of the nodes in `idle`. */
+  readonly envelopes = new EnvelopeIndex();
   readonly #gates: Gates;
   #waker: Waker | undefined;
   /** Effects held back until a plain read ends; undefined if no plain read is in progress. */
@@ -37,7 +40,9 @@ export class Agenda {
     // The runner offers a running node again when its run ends.
     if (node.slot !== UNQUEUED) return;
     if (this.#heldEffects !== undefined && node.kind === "effect") return void this.#heldEffects.push(node);
-    this.#queueOf(node).push(node);
+    const queue = this.#queueOf(node);
+    queue.push(node);
+    if (queue === this.idle) this.envelopes.add(node);
     this.#waker?.wake();
   }
 
@@ -76,7 +81,11 @@ export class Agenda {
   }
 
   #unqueue(node: SchedulerNode): void {
-    if (node.slot >= 0) this.#queueOf(node).remove(node);
+    if (node.slot >= 0) {
+      const queue = this.#queueOf(node);
+      queue.remove(node);
+      if (queue === this.idle) this.envelopes.remove(node);
+    }
     if (node.promoted) node.promoted = false;
   }
 
@@ -88,6 +97,7 @@ export class Agenda {
   /** Moves a materializer to the primary queue because primary work is about to read its output. */
   promote(node: SchedulerNode): void {
     this.idle.remove(node);
+    this.envelopes.remove(node);
     node.promoted = true;
     this.primary.push(node);
   }
