@@ -28,9 +28,11 @@ import { valueCases } from "./values.ts";
 export interface SuiteOptions {
   /** Random histories to try; each takes some forty steps. */
   readonly modelRuns: number;
+  /** How the model opens a store; default: as the cases do. */
+  readonly openForModel?: OpenStore;
 }
 
-export function describeStore(name: string, open: OpenStore, { modelRuns }: SuiteOptions): void {
+export function describeStore(name: string, open: OpenStore, { modelRuns, openForModel = open }: SuiteOptions): void {
   describe(name, () => {
     documentCases(open);
     commitCases(open);
@@ -51,6 +53,6 @@ export function describeStore(name: string, open: OpenStore, { modelRuns }: Suit
     dueCases(open);
     erasingCases(open);
     lifeCases(open);
-    modelCases(open, modelRuns);
+    modelCases(openForModel, modelRuns);
   });
 }

@@ -1,0 +1,221 @@
+/**
+ * One connection to the database. Each call has a deadline: after it the socket is destroyed and the outcome is
+ * unknown (`lost`). The answer of a client library alone is not trusted, because a lost connection may lose it.
+ */
+import { StoreError } from "../store.ts";
+import { DatabaseError, databaseError } from "./database-error.ts";
+import type { ResolvedOptions } from "./options.ts";
+
+export type Row = Readonly<Record<string, unknown>>;
+/** A value bound to a statement. */
+export type Bound = string | number | boolean | null | readonly (string | number | null)[];
+
+/** The parts of the package `pg` that are used. Its own types are not installed with the package. */
+interface Client {
+  connect(): Promise<unknown>;
+  query(statement: { text: string; values: Bound[]; name?: string }): Promise<{ readonly rows: readonly Row[] }>;
+  end(): Promise<void>;
+  on(event: "error" | "end", listener: (error: Error) => void): unknown;
+  on(event: "notification", listener: (notice: { readonly payload?: string | undefined }) => void): unknown;
+  once(event: "error" | "end", listener: () => void): unknown;
+  readonly connection?: { readonly stream?: { destroy(): void } };
+}
+
+interface Driver {
+  readonly Client: new (config: object) => Client;
+  readonly types: { getTypeParser(oid: number, format?: string): (text: string) => unknown };
+}
+
+const PACKAGE: string = "pg";
+const INT8 = 20;
+const INT8_ARRAY = 1016;
+
+export class Link {
+  readonly #client: Client;
+  readonly #host: ResolvedOptions["host"];
+  readonly #deadlineMs: number;
+  readonly #prepares: boolean;
+  #state: "open" | "closed" = "open";
+  /** Rejects the calls that have no answer yet. */
+  readonly #waiting = new Set<(error: Error) => void>();
+  /** Statements sent. */
+  statements = 0;
+  /** The last statement: the client sends one at a time. */
+  #last: Promise<void> = Promise.resolve();
+
+  private constructor(client: Client, { host, tuning, notice }: ResolvedOptions) {
+    this.#client = client;
+    this.#host = host;
+    this.#deadlineMs = tuning.deadlineMs;
+    // A transaction pooler gives each statement another connection, which does not know the prepared one.
+    this.#prepares = notice === "listen";
+  }
+
+  /** Connects to the first server that takes writes. */
+  static async open(options: ResolvedOptions): Promise<Link> {
+    let problem: unknown;
+    for (const url of options.urls) {
+      try {
+        return await Link.#openAt(url, options);
+      } catch (error) {
+        problem = error;
+      }
+    }
+    throw problem;
+  }
+
+  static async #openAt(url: string, options: ResolvedOptions): Promise<Link> {
+    const { Client, types } = await driver();
+    const { tls, tuning } = options;
+    const config = {
+      connectionString: url,
+      application_name: "millrace",
+      connectionTimeoutMillis: Math.min(tuning.deadlineMs, 10_000),
+      keepAlive: true,
+      types: typesOf(types),
+      ...(tls === undefined ? {} : { ssl: tls }),
+    };
+    const client = new Client(config);
+    const link = new Link(client, options);
+    client.on("error", (error) => link.#fail(error));
+    client.on("end", () => link.#fail(new Error("the connection ended")));
+    try {
+      await link.#within(client.connect());
+      const level = options.durability === "power" ? "on" : "off";
+      const [state] = await link.query(
+        `SELECT pg_is_in_recovery() AS standby, current_setting('transaction_read_only') AS read_only,
+          set_config('synchronous_commit', $1, false), set_config('client_min_messages', 'warning', false)`,
+        [level],
+      );
+      if (state?.["standby"] === true || state?.["read_only"] === "on")
+        throw new DatabaseError("lost", "the server is a standby or read-only");
+    } catch (error) {
+      link.destroy();
+      throw databaseError(error);
+    }
+    return link;
+  }
+
+  get isOpen(): boolean {
+    return this.#state === "open";
+  }
+
+  /** Called for each notification of the database. */
+  onNotice(listen: (payload: string) => void): void {
+    this.#client.on("notification", ({ payload }) => listen(payload ?? ""));
+  }
+
+  onEnd(ended: () => void): void {
+    this.#client.once("end", ended);
+    this.#client.once("error", ended);
+  }
+
+  /** Runs one statement after the earlier ones. `name` prepares it once for the connection. */
+  query(text: string, values: readonly Bound[] = [], name?: string): Promise<readonly Row[]> {
+    const result = this.#last.then(() => this.#query(text, values, name));
+    this.#last = result.then(ignore, ignore);
+    return result;
+  }
+
+  async #query(text: string, values: readonly Bound[], name: string | undefined): Promise<readonly Row[]> {
+    if (this.#state === "closed") throw new DatabaseError("lost", "the connection is closed");
+    this.statements++;
+    try {
+      const named = name !== undefined && this.#prepares ? { name } : {};
+      const result = await this.#within(this.#client.query({ text, values: [...values], ...named }));
+      return result.rows;
+    } catch (error) {
+      throw databaseError(error);
+    }
+  }
+
+  /** Runs several statements in one transaction. */
+  async transaction<T>(work: () => Promise<T>): Promise<T> {
+    await this.query("BEGIN");
+    try {
+      const result = await work();
+      await this.query("COMMIT");
+      return result;
+    } catch (error) {
+      if (this.isOpen && databaseError(error).kind !== "lost") await this.query("ROLLBACK");
+      throw error;
+    }
+  }
+
+  /** Ends the connection at once. */
+  destroy(): void {
+    this.#fail(new Error("the connection was destroyed"));
+  }
+
+  async close(): Promise<void> {
+    if (this.#state === "closed") return;
+    this.#state = "closed";
+    try {
+      await this.#within(this.#client.end());
+    } catch (error) {
+      // The server is gone, or it did not answer: there is no connection to end.
+      databaseError(error);
+    }
+    this.#destroySocket();
+  }
+
+  #fail(error: Error): void {
+    this.#state = "closed";
+    for (const lose of [...this.#waiting]) lose(error);
+    this.#destroySocket();
+  }
+
+  #destroySocket(): void {
+    this.#client.connection?.stream?.destroy();
+  }
+
+  /** The result, unless the connection fails or the deadline passes before. */
+  #within<T>(result: Promise<T>): Promise<T> {
+    return new Promise((resolve, reject) => {
+      const over = () => {
+        timer.cancel();
+        this.#waiting.delete(lose);
+      };
+      const lose = (error: Error) => {
+        over();
+        reject(new DatabaseError("lost", error.message, { cause: error }));
+      };
+      const fire = () => this.#fail(new Error(`no answer within ${this.#deadlineMs} ms`));
+      const timer = this.#host.timer(this.#deadlineMs, fire, { keepAlive: false });
+      this.#waiting.add(lose);
+      result.then(
+        (value) => {
+          over();
+          resolve(value);
+        },
+        (error) => {
+          over();
+          reject(error);
+        },
+      );
+    });
+  }
+}
+
+function ignore(): void {}
+
+/** `bigint` columns hold ids below 2^53, so they are read as numbers. */
+function typesOf(types: Driver["types"]): Driver["types"] {
+  return {
+    getTypeParser: (oid, format) => {
+      if (oid === INT8) return Number;
+      if (oid === INT8_ARRAY) return (text) => (text === "{}" ? [] : text.slice(1, -1).split(",").map(Number));
+      return types.getTypeParser(oid, format);
+    },
+  };
+}
+
+async function driver(): Promise<Driver> {
+  try {
+    const loaded: { readonly default: Driver } = await import(PACKAGE);
+    return loaded.default;
+  } catch (error) {
+    if ((error as { code?: unknown }).code !== "ERR_MODULE_NOT_FOUND") throw error;
+    throw new StoreError("STORE_OPEN_FAILED", 'the package "pg" is missing; run: npm install pg', { cause: error });
+  }
+}

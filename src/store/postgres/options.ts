@@ -1,0 +1,76 @@
+/** Options of a Postgres store. */
+import type { ConnectionOptions as TlsOptions } from "node:tls";
+import type { Host } from "../../host/host.ts";
+import { systemHost } from "../../host/system-host.ts";
+import { CHANGES_KEPT_MAX, PAYLOAD_BYTES_MAX } from "../../limits.ts";
+import { checkPayloadBound } from "../request-check.ts";
+import { StoreError } from "../store.ts";
+import { DEFAULT_SCHEMA } from "./schema.ts";
+
+export interface PostgresStoreOptions {
+  /** `postgres://user:password@host:port/database`. Several URLs: the first server that takes writes is used. */
+  readonly url: string | readonly string[];
+  /** The schema with the store's tables; default: `millrace`. Several stores can share a database. */
+  readonly schema?: string;
+  /** `power`, the default: `synchronous_commit = on`. `process`: `off`. */
+  readonly durability?: "power" | "process";
+  /** TLS options of `node:tls`; `true` uses TLS with the defaults. Also `?sslmode=` in the URL. */
+  readonly tls?: boolean | TlsOptions;
+  /** How changes by other kernels are noticed. `poll`: for connection poolers without LISTEN. Default: `listen`. */
+  readonly notice?: "listen" | "poll";
+  readonly host?: Host;
+  readonly tuning?: PostgresTuning;
+}
+
+export interface PostgresTuning {
+  /** Commits of a space that the feed reaches back to. */
+  readonly feedCommits?: number;
+  /** Bytes of one message's data in the journal. */
+  readonly payloadBytesMax?: number;
+  /** A batch without an answer after this time is sent again on a new connection. Default: 30 s. */
+  readonly deadlineMs?: number;
+  /** How long `close` waits for a database that does not answer. Default: 5 s. */
+  readonly closeWaitMs?: number;
+  /** `host`: the host's clock replaces the database's, for tests with simulated time. */
+  readonly clock?: "database" | "host";
+}
+
+export interface ResolvedOptions {
+  readonly urls: readonly string[];
+  readonly schema: string;
+  readonly durability: "power" | "process";
+  readonly tls: boolean | TlsOptions | undefined;
+  readonly notice: "listen" | "poll";
+  readonly host: Host;
+  readonly tuning: Required<PostgresTuning>;
+}
+
+export function resolveOptions(options: PostgresStoreOptions): ResolvedOptions {
+  const { url, schema = DEFAULT_SCHEMA, durability = "power", notice = "listen", tls, host = systemHost() } = options;
+  const urls = typeof url === "string" ? [url] : [...url];
+  if (urls.length === 0) throw new StoreError("STORE_MISUSE", "url: give at least one postgres:// URL");
+  for (const one of urls) {
+    if (isPostgresUrl(one)) continue;
+    throw new StoreError(
+      "STORE_MISUSE",
+      `url: a postgres:// URL is needed, got one that begins with "${one.slice(0, 9)}"`,
+    );
+  }
+  if (!/^[a-z_][a-z0-9_]{0,40}$/.test(schema)) {
+    throw new StoreError("STORE_MISUSE", `schema: "${schema}" must be a name of lower-case letters, digits and _`);
+  }
+  const tuning = {
+    feedCommits: CHANGES_KEPT_MAX,
+    payloadBytesMax: PAYLOAD_BYTES_MAX,
+    deadlineMs: 30_000,
+    closeWaitMs: 5_000,
+    clock: "database" as const,
+    ...options.tuning,
+  };
+  checkPayloadBound(tuning.payloadBytesMax);
+  return { urls, schema, durability, tls, notice, host, tuning };
+}
+
+export function isPostgresUrl(text: string): boolean {
+  return text.startsWith("postgres://") || text.startsWith("postgresql://");
+}
