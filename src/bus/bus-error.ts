@@ -42,7 +42,7 @@ export class EventsGone extends BusError {
   }
 }
 
-/** Errors of publishers whose message the store may take later. A thrown value may be a hostile object: it is looked up. */
+/** Errors for messages that the store may take later. A thrown value may be a hostile object: it is looked up. */
 const passing = new WeakSet<object>();
 
 export function isNotStored(error: object): boolean {

@@ -165,7 +165,7 @@ export class Delivery implements ShareListener {
     return LEFT;
   }
 
-  /** The store had no room for its effect or its messages: not a failure of the handler, so its policy is not asked. */
+  /** The store had no room for its effect or its messages: no failure of the handler, so its policy is not asked. */
   #deliverAgain(run: EventRun, step: Step, error: string, thrown?: unknown): StepResult {
     const { backoff } = step.subscription.retry;
     const policy = { ...(backoff && { backoff }), attempts: Number.POSITIVE_INFINITY };

@@ -109,9 +109,7 @@ export class Sending {
     this.#parcel = parcel;
   }
 
-  /**
-   * The journal has it, or its receiver; or it is lost, for the reason `failure`. With `isPassing` it may be taken later.
-   */
+  /** The journal has it, or its receiver; or it is lost, with the reason `failure`. `isPassing`: it may be taken later. */
   done(failure?: string, isPassing = false): void {
     const parcel = this.#parcel;
     this.#parcel = undefined;

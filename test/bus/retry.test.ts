@@ -314,7 +314,7 @@ describe("retries, timeouts, requeueing", () => {
     expect((await row(id)).deliveries.map(({ status }) => status)).toEqual(["failed", "done"]);
   });
 
-  test("[J214] an event whose handler could not emit on a full store is delivered again, whatever its policy", async () => {
+  test("[J214] an event whose handler could not emit on a full store is delivered again without a retry policy", async () => {
     const { bus, act, host, row, room } = onFullStore();
     const atMs: number[] = [];
     const heard: unknown[] = [];
