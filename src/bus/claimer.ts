@@ -152,7 +152,7 @@ export class Claimer {
       void this.#fail(claim, "unreadable", row.unreadable ?? "the row cannot be read");
       return undefined;
     }
-    const { matches, host } = this.#parts;
+    const { matches, store } = this.#parts;
     const match = matches.for(topic);
     if (deaths >= EVENT_DEATHS_MAX) {
       const reason = `its process died ${deaths} times while handling it`;
@@ -162,7 +162,7 @@ export class Claimer {
       void this.#fail(claim, "gave-up", reason);
       return undefined;
     }
-    const atMs = host.now();
+    const atMs = store.now();
     const facts = { id, topic, source, message };
     if (!isSuspect(claim)) return new EventRun(facts, { lease, attempt, deliveries, atMs, deaths }, match);
     const suspicion = { begun: false };
@@ -178,7 +178,7 @@ export class Claimer {
       lease,
       attempt,
       deliveries,
-      atMs: this.#parts.host.now(),
+      atMs: this.#parts.store.now(),
       suspicion: { begun: false },
       condemned,
     };

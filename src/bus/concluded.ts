@@ -1,7 +1,8 @@
 /**
  * Values that a plain handler throws to say how its event or command ended.
  *
- * `Concluded`: thrown if its event or command is over without having been handled: its row is done, with this ending. It is no failure: it is not
+ * `Concluded`: thrown if its event or command is over without having been handled.
+ * Its row is done, with this ending. It is no failure: it is not
  * retried, and leaves no dead letter. SPEC: J124.
  */
 import type { Ending } from "../store/journal.ts";
@@ -15,7 +16,7 @@ const delays = new WeakMap<object, number>();
 const settled = new WeakSet<object>();
 const notTaken = new WeakSet<object>();
 
-/** Thrown by a plain handler that wants its next attempt after a delay of its own, whatever the policy of the subscription. SPEC: U103. */
+/** Thrown by a plain handler that chooses the delay before its next attempt. The policy is not asked. SPEC: U103. */
 export class RetryLater extends Error {
   override readonly name = "RetryLater";
 
@@ -27,7 +28,7 @@ export class RetryLater extends Error {
 
 /**
  * Thrown by a handler that sent a message which the store or a queue did not take for want of room. The event is
- * delivered again after growing waits, whatever the policy of the subscription. SPEC: J214.
+ * delivered again after growing waits, without a look at the retry policy. SPEC: J214.
  */
 export class NotTaken extends Error {
   override readonly name = "NotTaken";

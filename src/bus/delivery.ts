@@ -10,6 +10,7 @@
 import type { Host } from "../host/host.ts";
 import { EVENTS_PARKED_MAX, PARKED_RETRY_MS } from "../limits.ts";
 import { errorText } from "../message/error-data.ts";
+import type { Store } from "../store/store.ts";
 import { callHandler, type HandlerEnd } from "../work/handler-call.ts";
 import type { HandlerFailure } from "../work/handler-options.ts";
 import { retryDelayMs, worthRetrying } from "../work/retry-policy.ts";
@@ -35,6 +36,8 @@ const LEFT: StepEnd = { kind: "left" };
 
 interface DeliveryParts {
   readonly host: Host;
+  /** Times of next attempts are by its clock. */
+  readonly store: Pick<Store, "now">;
   readonly held: HeldEvents;
   readonly slots: Slots;
   readonly serial: SerialOrder;
@@ -107,8 +110,11 @@ export class Delivery implements ShareListener {
 
   /** Too many wait here for events that other processes hold. */
   #postpone(run: EventRun): void {
-    const { host, settles } = this.#parts;
-    settles.add(run, postponementOf(run, host.now() + PARKED_RETRY_MS, "waits for an earlier event of its serial key"));
+    const { settles, store } = this.#parts;
+    settles.add(
+      run,
+      postponementOf(run, store.now() + PARKED_RETRY_MS, "waits for an earlier event of its serial key"),
+    );
   }
 
   #handle(run: EventRun, step: Step): StepEnd {
@@ -179,7 +185,7 @@ export class Delivery implements ShareListener {
     step: Step,
     { error, delayMs, thrown }: { readonly error: string; readonly delayMs: number; readonly thrown?: unknown },
   ): StepResult {
-    const { host, observe } = this.#parts;
+    const { store, observe } = this.#parts;
     const { id: event, topic } = run;
     observe({
       kind: "handler-failed",
@@ -190,7 +196,7 @@ export class Delivery implements ShareListener {
       thrown,
       outcome: "retry",
     });
-    return { kind: "retry", error, atMs: host.now() + delayMs };
+    return { kind: "retry", error, atMs: store.now() + delayMs };
   }
 
   shareEnded(run: EventRun, step: Step, end: ShareEnd): void {
@@ -239,7 +245,7 @@ export class Delivery implements ShareListener {
     kind: HandlerFailure["kind"] = "threw",
   ): StepEnd {
     if (isPassing(thrown)) return this.#deliverAgain(run, step, failure, thrown);
-    const { host, observe } = this.#parts;
+    const { host, store, observe } = this.#parts;
     const { retry } = step.subscription;
     const worth = worthRetrying(retry, thrown);
     const delayMs = worth === "yes" ? retryDelayMs(retry, run.attemptOf(step), host) : undefined;
@@ -254,7 +260,7 @@ export class Delivery implements ShareListener {
       thrown,
       outcome,
     });
-    if (delayMs !== undefined) return { kind: "retry", error, atMs: host.now() + delayMs };
+    if (delayMs !== undefined) return { kind: "retry", error, atMs: store.now() + delayMs };
     const attempts = run.attemptOf(step);
     return this.#failed(
       run,

@@ -32,8 +32,8 @@ export class ClockSteps {
   }
 
   get #offsetNow(): number {
-    const { host } = this.#parts;
-    return Math.round(host.now() - host.monotonic());
+    const { host, rows } = this.#parts;
+    return Math.round(rows.now() - host.monotonic());
   }
 
   /**

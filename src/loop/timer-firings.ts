@@ -18,6 +18,8 @@ import { FIRED_KIND, type Firing, marked } from "../work/timer-row.ts";
 export interface FiringsParts {
   readonly host: Host;
   readonly changeDue: (changes: readonly DueChange[]) => Promise<unknown>;
+  /** The time by the clock of the rows. */
+  readonly now: () => number;
   /** Identifies the table in its rows. */
   readonly owner: string;
   /** Announces a firing before its message; throws if the loop is full. */
@@ -148,15 +150,15 @@ export class TimerFirings {
   }
 
   async #renew(): Promise<void> {
-    const { host, owner, changeDue } = this.#parts;
+    const { host, owner, changeDue, now } = this.#parts;
     const before = host.monotonic() - TIMER_MARK_MS / 4;
     const old = [...this.#sending.values()].filter(({ markedAt }) => markedAt <= before);
     for (let from = 0; from < old.length && !this.#closed; from += TIMER_MARKS_STEP) {
       const step = old.slice(from, from + TIMER_MARKS_STEP).filter(({ firing }) => this.has(firing.id));
-      const now = host.now();
+      const nowMs = now();
       for (const sending of step) sending.markedAt = host.monotonic();
       // A row that is not renewed may be sent by another kernel too, under the same message id.
-      await changeDue(step.map(({ firing }) => marked(firing, owner, now))).catch(() => undefined);
+      await changeDue(step.map(({ firing }) => marked(firing, owner, nowMs))).catch(() => undefined);
     }
     this.#renewal = undefined;
     if (this.#sending.size > 0) this.#renewLater();

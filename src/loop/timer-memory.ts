@@ -2,6 +2,7 @@
  * Timers of a loop without a store: a due table in memory, bounded, that ends with the process. An id is known while
  * its timer waits or is sent; without a store there are no receipts. SPEC: T10, T13.
  */
+import type { Host } from "../host/host.ts";
 import { Failure } from "../message/error-data.ts";
 import { changeInOrder, type DueChange, type DueRow } from "../store/due.ts";
 import { DueTable } from "../store/memory/due-table.ts";
@@ -17,9 +18,11 @@ import {
 
 export class TimerMemory implements TimerRows {
   readonly #table = new DueTable();
+  readonly #host: Host;
   readonly #timersMax: number;
 
-  constructor(timersMax: number) {
+  constructor(host: Host, timersMax: number) {
+    this.#host = host;
     this.#timersMax = timersMax;
   }
 
@@ -37,6 +40,10 @@ export class TimerMemory implements TimerRows {
     if (this.#table.size(TIMER_KIND) >= this.#timersMax)
       throw new Failure(503, `${this.#timersMax} timers wait already; cancel some, or set it when some have fired`);
     return this.#table.change(armed(timer));
+  }
+
+  now(): number {
+    return this.#host.now();
   }
 
   async changeDue(changes: readonly DueChange[]): Promise<readonly boolean[]> {

@@ -104,7 +104,7 @@ export class TimerTable {
     this.#owner = host.id();
     this.#gone = gone;
     const changeDue = (changes: readonly DueChange[]) => rows.changeDue(changes);
-    this.#firings = new TimerFirings({ host, changeDue, owner: this.#owner, tell, fire });
+    this.#firings = new TimerFirings({ host, changeDue, now: () => rows.now(), owner: this.#owner, tell, fire });
     this.#steps = new ClockSteps({ host, rows, table: this.#owner });
   }
 
@@ -114,6 +114,11 @@ export class TimerTable {
       if (journal && own?.due !== false) this.#lookLater();
     });
     this.#takeTurn();
+  }
+
+  /** The time that deadlines are compared with: by the clock of the rows. */
+  now(): number {
+    return this.#rows.now();
   }
 
   /** The clocks as they are now, for a timer that is set by a delay. */
@@ -205,7 +210,7 @@ export class TimerTable {
       if (look !== this.#looks) return;
       this.#isArmed = armedAt !== undefined;
       this.#markedUntilMs = (this.#isShared ? firedAt : undefined) ?? LAST_MS;
-      const leftMs = Math.min(armedAt ?? LAST_MS, this.#markedUntilMs) - this.#host.now();
+      const leftMs = Math.min(armedAt ?? LAST_MS, this.#markedUntilMs) - this.#rows.now();
       if (leftMs <= 0) return this.#waitFor(overdueWaitMs, () => this.#takeTurn());
       delayMs = Math.min(leftMs, this.#isShared ? POLL_INTERVAL_MS : WALL_CLOCK_LOOK_MS);
     } catch {
@@ -233,7 +238,7 @@ export class TimerTable {
       if (this.#closed) return;
       let progress = 0;
       try {
-        if (this.#claims !== "none" || this.#markedUntilMs <= this.#host.now()) progress += await this.#takeOver();
+        if (this.#claims !== "none" || this.#markedUntilMs <= this.#rows.now()) progress += await this.#takeOver();
         progress += await this.#fireDue();
       } catch {
         // The write may have landed: its firings are found among the rows of this table.
@@ -256,7 +261,7 @@ export class TimerTable {
    * Takes a batch of due timers with one write. Where one of them is gone, those after it are left for the next turn.
    */
   async #fireDue(): Promise<number> {
-    const now = this.#host.now();
+    const now = this.#rows.now();
     const rows = await this.#rows.dueRows(now, TIMERS_FIRED_MAX, TIMER_KIND);
     const timers = rows.map(timerIn).filter(({ id }) => !this.#setting.has(id));
     const plans = timers.map((timer) => this.#plan(timer, now));
@@ -290,7 +295,7 @@ export class TimerTable {
    */
   async #takeOver(): Promise<number> {
     const claims = this.#claims;
-    const now = this.#host.now();
+    const now = this.#rows.now();
     const [before, limit] = claims === "none" ? [now, TIMERS_FIRED_MAX] : [LAST_MS, TIMERS_REFIRED_MAX];
     const rows = (await this.#rows.dueRows(before, limit, FIRED_KIND)).filter(({ key, dueAtMs, data }) => {
       if (this.#firings.has(key)) return false;

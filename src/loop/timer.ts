@@ -106,7 +106,7 @@ function spawnTimer(
   given: Replica | undefined,
   limits: TimerLimits,
 ): CapabilityActor {
-  const memory = new TimerMemory(limits.timersMax);
+  const memory = new TimerMemory(host, limits.timersMax);
   const rows = store ?? memory;
   const clients = new TimerClients({ host, rows, timersPerClientMax: limits.timersPerClientMax });
   const table = new TimerTable({
@@ -148,10 +148,10 @@ function spawnTimer(
 }
 
 function set(parts: TimerParts, message: Message, request: PendingRequest | undefined): Promise<Json> {
-  const { host, limits, table } = parts;
+  const { limits, table } = parts;
   const data = message.data as never as SetData;
   // Whole milliseconds, upwards: never early.
-  const now = host.now();
+  const now = table.now();
   const dueAtMs = Math.ceil("delayMs" in data ? now + data.delayMs : data.dueAt);
   requireNear(dueAtMs - now, limits, "delayMs" in data ? "delayMs" : "dueAt");
   const id = timerIdOf(message);
@@ -162,7 +162,7 @@ function set(parts: TimerParts, message: Message, request: PendingRequest | unde
 
 async function every(parts: TimerParts, message: Message, request: PendingRequest | undefined): Promise<Json> {
   const { message: template, ...schedule } = message.data as never as EveryData;
-  const now = parts.host.now();
+  const now = parts.table.now();
   const dueAtMs = nextSlot(schedule, now, now);
   if (dueAtMs === undefined) throw new Failure(422, "cron: has no moment after now");
   requireNear(dueAtMs - now, parts.limits, "cron" in schedule ? "cron" : "everyMs");

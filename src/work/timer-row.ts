@@ -18,8 +18,9 @@ export const TIMER_KIND = "timer";
 /** Fired, and not known to be handled. */
 export const FIRED_KIND = "timer-fired";
 
-/** The due table as timers use it. `watch` is there if several kernels may share it. */
-export type TimerRows = Pick<Store, "changeDue" | "dueRow" | "dueRows" | "earliestDue"> & Partial<Pick<Store, "watch">>;
+/** The due table as timers use it, and the clock of its deadlines. `watch` is there if several kernels may share it. */
+export type TimerRows = Pick<Store, "changeDue" | "dueRow" | "dueRows" | "earliestDue" | "now"> &
+  Partial<Pick<Store, "watch">>;
 
 /**
  * The authority of a message that a timer sends: that of one client, or of the kernel's own code. Without a sender it
@@ -50,7 +51,7 @@ export interface TimerData {
 export interface ClockReading {
   /** The table that read it: monotonic clocks of different processes cannot be compared. */
   readonly table: string;
-  /** Wall clock minus monotonic clock. */
+  /** The clock of the rows minus the monotonic clock. */
   readonly offsetMs: number;
 }
 

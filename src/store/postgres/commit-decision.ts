@@ -124,10 +124,10 @@ export async function decideWithFacts(
   const facts = await loadFacts(link, m, job, feedCommits, history);
   const decision = decideCommit(request, facts);
   if (decision.kind !== "apply") return decision;
-  // Throws for a patch that does not fit its document.
-  checkFit(job, facts.values);
   const entries = await resolveEntries(link, m, job.entries, nowMs);
   if (entries.kind === "rejected") return entries;
+  // Throws for a patch that does not fit its document.
+  checkFit(job, facts.values);
   const bases = new Map([...facts.values].filter(([key]) => facts.measured.has(key)));
   return { kind: "apply", bases, entries };
 }

@@ -137,7 +137,8 @@ export class Link {
       await this.query("COMMIT");
       return result;
     } catch (error) {
-      if (this.isOpen && databaseError(error).kind !== "lost") await this.query("ROLLBACK");
+      // Also after an error of ours: the connection must not stay inside the transaction.
+      if (this.isOpen) await this.query("ROLLBACK");
       throw error;
     }
   }

@@ -321,10 +321,16 @@ export class Writer {
 
   /** Applies jobs as one batch. A refused batch is halved, until the refused job is decided alone. */
   async #batched(jobs: readonly BatchedJob[]): Promise<void> {
-    const batch = this.#newBatch();
-    const isWhole = jobs.every((job) => batch.add(job) === "added");
-    if (isWhole && (await this.#send(batch))) return;
-    if (jobs.length === 1) return this.#decide(jobs[0] as BatchedJob);
+    try {
+      const batch = this.#newBatch();
+      const isWhole = jobs.every((job) => batch.add(job) === "added");
+      if (isWhole && (await this.#send(batch))) return;
+      if (jobs.length === 1) return await this.#decide(jobs[0] as BatchedJob);
+    } catch (error) {
+      // The other half of a divided batch goes on.
+      this.#failAll(jobs, error);
+      return;
+    }
     const half = Math.ceil(jobs.length / 2);
     await this.#batched(jobs.slice(0, half));
     await this.#batched(jobs.slice(half));

