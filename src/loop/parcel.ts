@@ -109,7 +109,7 @@ export class Sending {
     this.#parcel = parcel;
   }
 
-  /** The journal or its receiver has it; or it is lost, with the reason `failure`. `isPassing`: it may be taken later. */
+  /** The journal or its receiver has it; or it is lost, for a reason. `isPassing`: it may be taken later. */
   done(failure?: string, isPassing = false): void {
     const parcel = this.#parcel;
     this.#parcel = undefined;
