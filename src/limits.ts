@@ -500,6 +500,9 @@ export const HTTP_WAIT_MS = 30_000;
 /** HTTP connections of a server; one more waits until another ends. */
 export const HTTP_CONNECTIONS_MAX = 1_024;
 
+/** Streams of a server: event streams, live queries and exchanges of lines. */
+export const HTTP_STREAMS_MAX = 1_024;
+
 /** Bytes of the headers of an HTTP request. */
 export const HTTP_HEADER_BYTES_MAX = 16_384;
 
@@ -515,6 +518,9 @@ export const CLOUD_EVENT_BATCH_MAX = 500;
 
 /** Bad tokens of one address in a minute, before its requests are refused. */
 export const AUTH_FAILURES_A_MINUTE_MAX = 10;
+
+/** Addresses whose bad tokens are counted; beyond, the count begins again. */
+export const AUTH_FAILURE_ADDRESSES_MAX = 10_000;
 
 /** A WebSocket client without a token in its headers sends it within this time. */
 export const WEB_SOCKET_TOKEN_MS = 5_000;

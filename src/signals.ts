@@ -24,6 +24,7 @@ export type { Declassification } from "./cells/labels.ts";
 export { LinkError } from "./cells/links.ts";
 export type { Each, ListOptions } from "./cells/list-children.ts";
 export type { List } from "./cells/lists.ts";
+export { NotReady } from "./cells/not-ready.ts";
 export { type Pattern, PieceError, type PieceInputs, type PieceParts, pattern, type Shown } from "./cells/pattern.ts";
 export type { Launched, LaunchOptions, Piece } from "./cells/piece.ts";
 export type { Resumed, RunOptions } from "./cells/pieces.ts";

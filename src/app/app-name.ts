@@ -5,6 +5,7 @@ const NAME = /^[a-z][a-z0-9]*(?:-[a-z0-9]+)*$/;
 /** Capabilities and spaces of the kernel itself. */
 const RESERVED: ReadonlySet<string> = new Set([
   ...[
+    "access",
     "health",
     "syscall",
     "shutdown",

@@ -15,7 +15,9 @@ import { WorkerDefinition, type WorkerOptions } from "./worker-commands.ts";
 /** Names of `on` and `schedules`: durable, and part of a message type. */
 const KEY = /^[a-z][A-Za-z0-9]*$/;
 
-const COMMAND_OPTIONS: Readonly<Record<keyof CommandOptions, true>> = { description: true, timeout: true };
+const COMMAND_OPTIONS: Readonly<Record<keyof CommandOptions, true>> = {
+  ...{ description: true, timeout: true, concurrency: true },
+};
 const WORKER_OPTIONS: Readonly<Record<keyof WorkerOptions, true>> = { idempotent: true };
 const QUERY_OPTIONS = { description: true } as const;
 const ON_OPTIONS: Readonly<Record<keyof OnOptions, true>> = { retry: true, timeout: true, concurrency: true };

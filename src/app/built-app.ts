@@ -162,10 +162,14 @@ export class BuiltApp {
     for (const [type, one] of Object.entries(definition.commands ?? {})) {
       if (one instanceof WorkerDefinition) continue;
       const { schema, handler, options } = one instanceof CommandDefinition ? one : { handler: one, options: {} };
-      const { description } = options;
-      const input = schema === undefined ? {} : { input: schema };
-      const handle = this.#withinTime(type, inTx(handler, scope), options.timeout);
-      all[type] = { ...(description === undefined ? {} : { description }), ...input, handle };
+      const { description, concurrency, timeout } = options;
+      const handle = this.#withinTime(type, inTx(handler, scope), timeout);
+      all[type] = {
+        ...(description === undefined ? {} : { description }),
+        ...(concurrency === undefined ? {} : { concurrency }),
+        ...(schema === undefined ? {} : { input: schema }),
+        handle,
+      };
     }
     for (const runs of this.#steps.values())
       for (const { type, handle } of runs.commands) all[type] = { handle: inTx(handle, scope) };

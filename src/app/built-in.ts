@@ -31,6 +31,15 @@ export interface BuiltInCommands {
     readonly id: number;
     readonly messageId: string;
   };
+  "Journal.Send": (data: { readonly type: string; readonly data: Json }) => { readonly id: string };
+  "Kernel.AddToken": (data: {
+    readonly name: string;
+    readonly digest: string;
+    readonly scopes: readonly string[];
+    readonly clearance?: readonly string[];
+    readonly expiresAtMs?: number;
+  }) => { readonly name: string };
+  "Kernel.RevokeToken": (data: { readonly name: string }) => { readonly name: string };
   "Kernel.Requeue": (data: ByOperator & { readonly ids: readonly number[]; readonly consumer?: string }) => {
     readonly requeued: readonly number[];
   };
@@ -57,6 +66,7 @@ export interface BuiltInCommands {
 
 export const BUILT_IN_COMMANDS: readonly (keyof BuiltInCommands)[] = [
   ...(["Timer.Set", "Timer.Every", "Timer.Cancel", "Memory.Set", "Memory.Delete", "Journal.Publish"] as const),
+  ...(["Journal.Send", "Kernel.AddToken", "Kernel.RevokeToken"] as const),
   ...([
     "Kernel.Requeue",
     "Kernel.Discard",
@@ -82,6 +92,8 @@ export interface BuiltInQueries {
   "Kernel.Runs": (data: JsonObject) => JsonObject;
   "Kernel.Consumers": () => { readonly consumers: readonly JsonObject[] };
   "Kernel.Handlings": (data: JsonObject) => { readonly handlings: readonly JsonObject[] };
+  "Kernel.Request": (data: { readonly id: string }) => JsonObject;
+  "Kernel.Tokens": () => { readonly tokens: readonly JsonObject[] };
   "Kernel.Requests": () => { readonly requests: readonly JsonObject[] };
   "Kernel.Work": () => { readonly work: readonly JsonObject[] };
 }

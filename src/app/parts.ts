@@ -26,6 +26,8 @@ export interface AppParts {
   ) => EventDefinition<Name, Output, Input>;
 }
 
+const INSIDE_COLLECTION = /^\/(?:at|index|totals)(?:\/|$)/;
+
 export class StateParts {
   readonly parts: AppParts;
   readonly #app: string;
@@ -42,9 +44,10 @@ export class StateParts {
         const make = space.cell.bind(space) as (...given: unknown[]) => never;
         return make(id, initial, options);
       },
-      collection: (name, options) => {
+      collection: (name: string, ...rest: readonly unknown[]) => {
         this.#name("collection", name);
-        return space.collection(name, options);
+        const make = space.collection.bind(space) as (...given: unknown[]) => never;
+        return make(name, ...rest);
       },
       computed: (name, compute, options) => {
         this.#name("computed", name);
@@ -87,6 +90,20 @@ export class StateParts {
     if (first !== undefined)
       throw this.#problem(`the name "${name}" is used twice, by a ${first} and a ${kind}; rename one`);
     this.#names.set(name, kind);
+    this.#refuseInside(name, kind);
+  }
+
+  /** Documents of a collection have its name and one of these words at the beginning of their ids. */
+  #refuseInside(name: string, kind: string): void {
+    for (const [other, otherKind] of this.#names) {
+      const [inner, outer] = other.length < name.length ? [name, other] : [other, name];
+      const outerKind = outer === name ? kind : otherKind;
+      if (outerKind !== "collection" || !INSIDE_COLLECTION.test(inner.slice(outer.length))) continue;
+      if (!inner.startsWith(outer)) continue;
+      throw this.#problem(
+        `the name "${inner}" is one of the documents of the collection "${outer}" (${outer}/at, ${outer}/index, ${outer}/totals); rename one`,
+      );
+    }
   }
 
   #problem(text: string): BootError {

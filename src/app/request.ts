@@ -12,6 +12,11 @@ export interface CommandOptions {
   readonly description?: string;
   /** A handler that takes longer fails with 504. */
   readonly timeout?: Duration;
+  /**
+   * How many of its calls are handled at once, beside other commands. Without it, the commands of an app are handled
+   * one after the other.
+   */
+  readonly concurrency?: number;
 }
 
 export interface QueryOptions {

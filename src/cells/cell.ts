@@ -12,7 +12,7 @@ import { admit, handOut, notAdmitted } from "../store/admit.ts";
 import { labelOf } from "../store/label.ts";
 import { ConfirmedCalls } from "./confirmed-calls.ts";
 import { labelPlace } from "./labels.ts";
-import { followLinks, type LinkTargets, readOn, readShape, readThrough } from "./links.ts";
+import { followLinks, type LinkTargets, readOn, readShape, readThrough, requireReady } from "./links.ts";
 import { Place } from "./place.ts";
 import { requireValid, type StandardSchema } from "./schema.ts";
 import type { Below, KeyOf } from "./value-types.ts";
@@ -86,6 +86,8 @@ export interface SinkOptions {
   readonly confirmed?: boolean;
 }
 
+export type SubscribeOptions = Omit<SinkOptions, "whileLoading" | "confirmed">;
+
 /** How certain the value is that a sink is called with. */
 export interface Seen {
   /** False only with `whileLoading`: a document that the value depends on is still to be loaded. */
@@ -115,7 +117,10 @@ export class Cell<out T = unknown> extends Place {
     return address;
   }
 
-  /** The current value, frozen; undefined (or the default) where there is none or it is still loading. Follows links. */
+  /**
+   * The current value, frozen; where there is none, the default or undefined. Follows links. In plain code a value that
+   * is not loaded is a `NotReady`, or absent if the space says so.
+   */
   get(): T {
     const { address } = this;
     const { scheduler } = this;
@@ -125,14 +130,19 @@ export class Cell<out T = unknown> extends Place {
     return value as T;
   }
 
-  /** The value, without making the computation or effect that asks depend on it. */
+  /**
+   * The value, without making the computation or effect that asks depend on it. While it is not loaded, the default or
+   * undefined: `isLoaded` tells which.
+   */
   peek(): T {
     return this.scheduler.untracked(() => this.get());
   }
 
   #found(address: Address, there: Json | undefined): T {
     const value = handOut(readOn(address, there, this.targets));
-    return (value === undefined ? this.#standIn() : value) as T;
+    if (value !== undefined) return value as T;
+    requireReady(address, this.targets);
+    return this.#standIn() as T;
   }
 
   /** What stands in for nothing: the default or, below a cell that has one and where nothing is, its part that lies here. */
@@ -163,7 +173,10 @@ export class Cell<out T = unknown> extends Place {
   }
 
   #shape(): unknown {
-    return readShape(this.address, this.targets) ?? this.#standIn();
+    const shape = readShape(this.address, this.targets);
+    if (shape !== undefined) return shape;
+    requireReady(this.address, this.targets);
+    return this.#standIn();
   }
 
   /** Whether reads give the value, and not its absence because the document is still to be loaded. Starts no load; see `pull`. */
@@ -173,7 +186,9 @@ export class Cell<out T = unknown> extends Place {
 
   /** The value as it lies there, with links inside it as links. */
   getRaw(): Json | undefined {
-    return handOut(readThrough(this.address, this.targets));
+    const value = handOut(readThrough(this.address, this.targets));
+    if (value === undefined) requireReady(this.address, this.targets);
+    return value;
   }
 
   /**
@@ -223,6 +238,18 @@ export class Cell<out T = unknown> extends Place {
     const place = this.#begun();
     const { start, count } = spliceRange(this.scheduler.glance(place), index, remove);
     this.scheduler.splice(place, start, count, items);
+  }
+
+  /**
+   * Calls back with the value once it is loaded, and whenever it has changed, until the returned function is called. In
+   * an app only with values that the store has confirmed. `sink` is the part below it, with more options.
+   */
+  subscribe(callback: (value: T) => unknown, options: SubscribeOptions = {}): () => void {
+    return this.sink((value) => callback(value), {
+      ...options,
+      whileLoading: false,
+      confirmed: this.targets.observesConfirmed,
+    });
   }
 
   /** Calls back with the value once all documents that it depends on are loaded, and whenever it has changed, until cancelled. */

@@ -14,6 +14,8 @@ import type { Cell } from "./cell.ts";
 import { type Addition, Totals } from "./collection-totals.ts";
 import { ElementCell } from "./element-cell.ts";
 import { CollectionError, encodeKey, type IndexValue, lastKey } from "./index-key.ts";
+import { requireReady } from "./links.ts";
+import { NotReady } from "./not-ready.ts";
 import { type IndexEntry, type IndexHome, type KeyRange, OrderedIndex } from "./ordered-index.ts";
 import type { StandardSchema } from "./schema.ts";
 import type { Space } from "./space.ts";
@@ -25,31 +27,31 @@ export interface IndexOptions {
 }
 
 /** A declared order of the elements of a collection. */
-export interface Index<T> extends IndexOptions {
-  readonly name: string;
+export interface Index<T, Name extends string = string> extends IndexOptions {
+  readonly name: Name;
   readonly key: (element: T) => readonly IndexValue[];
 }
 
 /** Declares an index: elements in the order of the keys that `key` gives. An element without a key (`undefined`) is left out. */
-export function index<T>(
-  name: string,
+export function index<T, const Name extends string = string>(
+  name: Name,
   key: (element: T) => readonly IndexValue[] | undefined,
   options: IndexOptions = {},
-): Index<T> {
+): Index<T, Name> {
   return { name, key: key as Index<T>["key"], ...options };
 }
 
-export interface CollectionOptions<T> {
-  readonly indexes?: readonly Index<T>[];
+export interface CollectionOptions<T, Names extends string = string> {
+  readonly indexes?: readonly Index<T, Names>[];
   /** Numbers of an element that `sum` adds up, by name. */
   readonly sums?: Readonly<Record<string, (element: T) => number>>;
   /** Checks every element that is written. */
   readonly schema?: StandardSchema<T> | undefined;
 }
 
-export interface PageQuery {
+export interface PageQuery<Names extends string = string> {
   /** The index that gives the order; without one, elements are in the order of their ids. */
-  readonly index?: string;
+  readonly index?: Names;
   /** The first key, or its leading components. */
   readonly from?: readonly IndexValue[];
   /** The last key, or its leading components: every key that begins with them is included. */
@@ -72,8 +74,8 @@ export interface Page<T> {
 }
 
 /** The elements of an index whose key begins with these values. */
-export interface Group {
-  readonly index: string;
+export interface Group<Names extends string = string> {
+  readonly index: Names;
   readonly key: readonly IndexValue[];
 }
 
@@ -92,7 +94,8 @@ interface Derived {
 
 const NOTHING: Derived = { keys: new Map(), groups: [], sums: {} };
 
-export class Collection<T> {
+/** `Names` are the declared indexes, where the compiler knows them. */
+export class Collection<T, Names extends string = string> {
   readonly name: string;
   readonly #space: Space;
   readonly #replica: Replica;
@@ -140,7 +143,10 @@ export class Collection<T> {
 
   has(id: string): boolean {
     requireId(this.name, id);
-    return this.#space.scheduler.read(this.#document(`${this.name}/at/${id}`), true) !== undefined;
+    const address = this.#document(`${this.name}/at/${id}`);
+    const found = this.#space.scheduler.read(address, true) !== undefined;
+    if (!found) requireReady(address, this.#space);
+    return found;
   }
 
   set(id: string, value: T): void {
@@ -169,8 +175,8 @@ export class Collection<T> {
   }
 
   /** Elements in the order of an index, a page at a time. */
-  page(query: PageQuery = {}): Page<T> {
-    const { index: by = BY_ID, from, to, limit = DEFAULT_LIMIT, after } = query;
+  page(query: PageQuery<Names> = {}): Page<T> {
+    const { index: by = BY_ID as string, from, to, limit = DEFAULT_LIMIT, after } = query;
     if (!Number.isInteger(limit) || limit < 1 || limit > COLLECTION_PAGE_MAX)
       throw misuse(`a page of collection "${this.name}" has 1 to ${COLLECTION_PAGE_MAX} elements, not ${limit}`);
     const what = `collection "${this.name}"`;
@@ -187,12 +193,12 @@ export class Collection<T> {
   }
 
   /** How many elements there are, or are in a group. Kept with each write: no element is read. */
-  count(group?: Group): number {
+  count(group?: Group<Names>): number {
     return this.#totals.count(this.#groupKey(group));
   }
 
   /** The declared sum over all elements, or those of a group. Kept with each write: no element is read. */
-  sum(name: string, group?: Group): number {
+  sum(name: string, group?: Group<Names>): number {
     if (this.#options.sums?.[name] === undefined)
       throw misuse(`collection "${this.name}" declares no sum "${name}"; declare sums: { ${name}: (element) => … }`);
     return this.#totals.sum(this.#groupKey(group), name);
@@ -327,8 +333,8 @@ export class Collection<T> {
 }
 
 /** What `space.collection` gives: elements are JSON, and frozen. */
-export type CollectionOf<T> = Collection<Stored<T>>;
-export type ElementOptions<T> = CollectionOptions<AsJson<T>>;
+export type CollectionOf<T, Names extends string = string> = Collection<Stored<T>, Names>;
+export type ElementOptions<T, Names extends string = string> = CollectionOptions<AsJson<T>, Names>;
 
 function groupOf(by: string, values: readonly IndexValue[], collection: string): string {
   return `${by}/${encodeKey(values, `index "${by}" of collection "${collection}"`)}`;
@@ -341,11 +347,8 @@ function requireId(collection: string, id: string): void {
   );
 }
 
-function notLoaded(collection: string, id: string): CollectionError {
-  return new CollectionError(
-    "COLLECTION_NOT_READY",
-    `element "${id}" of collection "${collection}" is not loaded; await collection.pull(read)`,
-  );
+function notLoaded(collection: string, id: string): NotReady {
+  return new NotReady(`element "${id}" of collection "${collection}" is not loaded; await collection.pull(read)`);
 }
 
 function misuse(message: string): CollectionError {

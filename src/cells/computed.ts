@@ -5,7 +5,7 @@ import { setComputed } from "../scheduler/computed-error.ts";
 import type { SchedulerNode } from "../scheduler/node.ts";
 import { LabelError } from "../store/label.ts";
 import { Cell, type OwnOptions } from "./cell.ts";
-import type { LinkTargets } from "./links.ts";
+import { type LinkTargets, refuse } from "./links.ts";
 
 export class Computed<out T = unknown> extends Cell<T> {
   readonly node: SchedulerNode;
@@ -25,6 +25,8 @@ export class Computed<out T = unknown> extends Cell<T> {
   override get(): T {
     const value = super.get();
     if (this.node.error !== undefined) throw this.node.error;
+    // Behind a gate, or an asynchronous run is under way.
+    if (value === undefined && this.node.runs === 0) refuse(this, this.targets);
     return value;
   }
 

@@ -9,11 +9,8 @@ import { MillraceError } from "../message/millrace-error.ts";
 /** A component of an index key. `undefined` counts as `null`. */
 export type IndexValue = string | number | boolean | null | undefined;
 
-export type CollectionErrorCode =
-  /** A key, an id or a query that a collection does not take. */
-  | "COLLECTION_MISUSE"
-  /** Plain code read a part of the collection that is not loaded. */
-  | "COLLECTION_NOT_READY";
+/** A key, an id or a query that a collection does not take. */
+export type CollectionErrorCode = "COLLECTION_MISUSE";
 
 export class CollectionError extends MillraceError<CollectionErrorCode> {
   override readonly name = "CollectionError";

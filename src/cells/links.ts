@@ -14,6 +14,7 @@ import type { Replica } from "../store/replica.ts";
 import type { Outbox } from "../work/outbox.ts";
 import type { Cell } from "./cell.ts";
 import type { LateWrites } from "./late-writes.ts";
+import { NotReady } from "./not-ready.ts";
 
 /** Finds the spaces that links lead to. */
 export interface LinkTargets {
@@ -24,6 +25,10 @@ export interface LinkTargets {
   readerOf(address: Address): Cell<unknown> | undefined;
   /** Whether sinks are called with confirmed state unless they say otherwise. */
   readonly observesConfirmed: boolean;
+  /**
+   * Whether plain reads of values that are not loaded throw `NotReady`, instead of giving the default or `undefined`.
+   */
+  readonly refusesUnloaded: boolean;
   /** Writes that depend on documents which are not loaded. */
   readonly late: LateWrites;
   /** The outbox of handlers that `source` names. */
@@ -114,4 +119,21 @@ function firstLink(address: Address, value: Json | undefined, targets: LinkTarge
   if (typeof value !== "object" || value === null || (value as JsonObject)[LINK_KEY] === undefined) return undefined;
   const link = asLink(value);
   return link && { address, link };
+}
+
+/** Throws in plain code if the absence of a value only says that its document is not loaded. */
+export function requireReady(address: Address, targets: LinkTargets): void {
+  if (!targets.refusesUnloaded) return;
+  const place = followLinks(address, targets);
+  if (!place.document.isReadable) refuse(place, targets, place.document.loadError);
+}
+
+/** Throws in plain code of a space that refuses to give absence in place of a value which is still to come. */
+export function refuse(place: { toString(): string }, targets: LinkTargets, cause?: unknown): void {
+  const { scheduler } = targets;
+  if (!targets.refusesUnloaded || scheduler.isUnderWay || scheduler.isUntracked) return;
+  throw new NotReady(
+    `${place} is not here yet: await cell.pull(), or read it in a query, a computed value, an effect or a transaction`,
+    cause === undefined ? undefined : { cause },
+  );
 }

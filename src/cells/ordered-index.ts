@@ -12,7 +12,7 @@ import type { Address } from "../scheduler/address.ts";
 import type { Scheduler } from "../scheduler/scheduler.ts";
 import { handOut } from "../store/admit.ts";
 import type { Replica } from "../store/replica.ts";
-import { CollectionError } from "./index-key.ts";
+import { NotReady } from "./not-ready.ts";
 
 /** A part of an index, in order: keys above `after`, from `from` up to and with `to`. */
 export interface KeyRange {
@@ -226,8 +226,7 @@ export function requireLoaded(scheduler: Scheduler, { document, home: { root } }
   if (document.isReadable || scheduler.glance(root) !== undefined) return;
   scheduler.read(root, true);
   if (scheduler.running !== undefined) return;
-  throw new CollectionError(
-    "COLLECTION_NOT_READY",
+  throw new NotReady(
     `${root} is not loaded: read it in a computed value, an effect or a transaction, or await collection.pull(read)`,
   );
 }

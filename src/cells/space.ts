@@ -77,6 +77,11 @@ export interface SpaceOptions {
    * it. Default `speculative`; a kernel's space observes `confirmed`.
    */
   readonly observe?: "speculative" | "confirmed";
+  /**
+   * How plain code reads a value that is not loaded. `absent`: as the default or `undefined`, and `isLoaded` tells.
+   * `refused`: it gets `NotReady`. Default `absent`; spaces of a kernel refuse.
+   */
+  readonly unloaded?: "absent" | "refused";
 }
 
 /** Options of a cell of a space. */
@@ -107,6 +112,7 @@ export class Space implements LinkTargets, AsyncDisposable {
   readonly scheduler: Scheduler;
   readonly late: LateWrites;
   readonly observesConfirmed: boolean;
+  readonly refusesUnloaded: boolean;
   /** Asks for handlers of this space; a kernel sets it. */
   requester: Requester | undefined;
   readonly #host: Host;
@@ -147,6 +153,7 @@ export class Space implements LinkTargets, AsyncDisposable {
     this.#outbox = this.outbox(`space ${this.name}`);
     this.late = new LateWrites(host, this.scheduler);
     this.observesConfirmed = options.observe === "confirmed";
+    this.refusesUnloaded = options.unloaded === "refused";
     if (this.observesConfirmed) this.scheduler.holdsSends = true;
     this.#unlisten = options.onError && this.scheduler.onError(options.onError);
     this.#pieces = new Pieces(this);
@@ -217,9 +224,25 @@ export class Space implements LinkTargets, AsyncDisposable {
     return cell;
   }
 
-  /** Many elements, each in a document of its own, with indexes and totals; see `collection.ts`. */
-  collection<T>(name: string, options?: ElementOptions<T>): CollectionOf<T> {
-    return new Collection(this, name, options as CollectionOptions<Stored<T>>);
+  /**
+   * Many elements, each in a document of its own, with indexes and totals; see `collection.ts`. With a schema in the
+   * second place, the names of the indexes are checked where pages and totals are read.
+   */
+  collection<Schema extends StandardSchema, const Names extends string = never>(
+    name: string,
+    schema: Schema,
+    options?: Omit<ElementOptions<Described<Schema>, Names>, "schema">,
+  ): CollectionOf<Described<Schema>, Names>;
+  collection<T, const Names extends string = string>(
+    name: string,
+    options?: ElementOptions<T, Names>,
+  ): CollectionOf<T, Names>;
+  collection<T>(
+    name: string,
+    second: StandardSchema<T> | CollectionOptions<T> = {},
+    third: Omit<CollectionOptions<T>, "schema"> = {},
+  ): Collection<T> {
+    return new Collection(this, name, "~standard" in second ? { ...third, schema: second } : second);
   }
 
   /** A value derived from others: recomputed when somebody looks and something it read has changed, never else. */

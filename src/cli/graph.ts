@@ -31,6 +31,7 @@ const BUILT_IN = new Set([
   "timer",
   "memory",
   "inspector",
+  "access",
   "eraser",
   "operator",
   "health",

@@ -28,7 +28,7 @@ const PIECES_NAMED_MAX = 10;
 
 export const start: Verb = {
   name: "start",
-  usage: "[app] [--stdio] [--http PORT]",
+  usage: "[app] [--stdio] [--http PORT] [--http-address IP] [--http-host NAMES] [--cors ORIGINS]",
   summary: "run a kernel in this directory until it is stopped; app is a module with capabilities",
   example: "millrace start app.ts\nmillrace start app.ts --http 4646\nmillrace start app.ts --stdio < requests.ndjson",
   options: {

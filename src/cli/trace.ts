@@ -8,7 +8,7 @@ import { type KernelStore, openStoreForReading } from "../kernel/open-store.ts";
 import { concerns } from "../kernel/run-log.ts";
 import { CONVERSATION_ROWS_MAX } from "./conversation.ts";
 import { existingDatabaseFile } from "./database-file.ts";
-import { changeText, type Deed, type DeedRun, deedsOf } from "./deeds.ts";
+import { changeText, type Deed, type DeedChange, type DeedRun, deedsOf } from "./deeds.ts";
 import { type Row, troubleOf } from "./journal-lines.ts";
 import { Listeners } from "./listeners.ts";
 import { isCut, type StoryItem, type StoryTree, storyOf } from "./story.ts";
@@ -168,12 +168,40 @@ function deedLines({ changes, runs, compacted }: Deed, terminal: Terminal): Line
       const text = `${run.node}   ${what}   ${terminal.faint(`because ${run.because.join(", ")}`)}`;
       return [{ text, below: runsOf(run.node) }];
     });
-  const lines = changes.map((change) => ({
-    text: `${change.address}   ${changeText(change)}`,
-    below: runsOf(change.address),
-  }));
+  const kept = collectionsKept(changes);
+  const lines = changes.flatMap((change): Line[] => {
+    const inner = kept.get(change);
+    if (inner === undefined)
+      return [{ text: `${change.address}   ${changeText(change)}`, below: runsOf(change.address) }];
+    if (inner.at(-1) !== change) return [];
+    const { address } = change;
+    const places = inner.length === 1 ? "1 place" : `${inner.length} places`;
+    const below = inner.flatMap((one) => runsOf(one.address));
+    return [{ text: `${collectionOf(address)}   ${places} of its indexes and totals`, below }];
+  });
   if (compacted) return [{ text: "its changes are no longer in the change feed", below: [] }];
   return lines;
+}
+
+/** `tasks/index/by_status/root /…`, `tasks/totals/…`: documents that a collection keeps beside its elements. */
+const KEPT = /^(.+?)\/(?:index\/(?:[\w-]+\/)?(?:root|leaf-|inner-)|totals\/)/;
+
+function collectionOf(address: string): string | undefined {
+  return KEPT.exec(address)?.[1];
+}
+
+/**
+ * Changes of indexes and totals, each with all of its collection. Only beside a change of an element: other cells may
+ * have such names.
+ */
+function collectionsKept(changes: readonly DeedChange[]): ReadonlyMap<DeedChange, readonly DeedChange[]> {
+  const byCollection = Map.groupBy(changes, ({ address }) => collectionOf(address));
+  const kept = new Map<DeedChange, readonly DeedChange[]>();
+  for (const [collection, inner] of byCollection) {
+    if (collection === undefined || !changes.some(({ address }) => address.startsWith(`${collection}/at/`))) continue;
+    for (const change of inner) kept.set(change, inner);
+  }
+  return kept;
 }
 
 function print({ text, below }: Line, line: (text: string) => void, margin = "", mark = ""): void {

@@ -16,7 +16,7 @@ import type { Host } from "../host/host.ts";
 import { TIMER_DELAY_MS_MAX } from "../limits.ts";
 import { contentId } from "../message/content-id.ts";
 import type { Message } from "../message/envelope.ts";
-import { type ErrorData, Failure } from "../message/error-data.ts";
+import { type ErrorData, failureFrom } from "../message/error-data.ts";
 import { DATA_LIMITS, findImpurity, type Json, type JsonObject } from "../message/json.ts";
 import { command, event, type Lineage } from "../message/lineage.ts";
 import { show } from "../message/problem.ts";
@@ -315,8 +315,7 @@ export class ExtensionContext {
     const message = command({ id: () => id, now: () => host.now() }, type, data, lineage);
     const answer = await cause.outside(() => requests.request(message));
     if (answer.kind === "reply") return answer.data;
-    const { code, message: text } = answer.data as ErrorData;
-    throw new Failure(code, text);
+    throw failureFrom(answer.data as ErrorData);
   }
 
   async query(type: string, data: Json): Promise<Json> {

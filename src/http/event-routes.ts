@@ -7,7 +7,7 @@
  *     GET  /v1/live/{Type}?data=    the answer of a query, and again whenever it differs
  */
 import type { Hono } from "hono";
-import { CLOUD_EVENT_BATCH_MAX } from "../limits.ts";
+import { CLOUD_EVENT_BATCH_MAX, HTTP_STREAMS_MAX } from "../limits.ts";
 import { fromCloudEvent } from "../message/cloud-events.ts";
 import { isMessageType, type Message } from "../message/envelope.ts";
 import { type ErrorData, Failure } from "../message/error-data.ts";
@@ -92,12 +92,20 @@ async function cloudEventsIn(context: HttpContext): Promise<readonly Json[]> {
     throw new Failure(415, "send application/cloudevents+json, -batch+json, or the headers of the binary mode (ce-*)");
   const event: Record<string, Json> = {};
   for (const [name, value] of context.req.raw.headers)
-    if (name.startsWith("ce-")) event[name.slice("ce-".length)] = decodeURIComponent(value);
+    if (name.startsWith("ce-")) event[name.slice("ce-".length)] = decoded(name, value);
   if (contentType !== "") event["datacontenttype"] = contentType;
   const isJson = contentType === "" || /^application\/(?:[a-z.+-]+\+)?json\b/.test(contentType);
   if (bytes.length > 0 && isJson) event["data"] = parseJson(bytes);
   else if (bytes.length > 0) event["data_base64"] = base64(bytes);
   return [event];
+}
+
+function decoded(name: string, value: string): string {
+  try {
+    return decodeURIComponent(value);
+  } catch (cause) {
+    throw new Failure(400, `${name}: is no percent-encoded text`, { cause });
+  }
 }
 
 function base64(bytes: Uint8Array): string {
@@ -143,6 +151,10 @@ function sourceFor(
 ): EventSource {
   const { host, kernel, streams } = parts;
   if (parts.isDraining) throw new Failure(503, "the kernel is shutting down", { reason: "DRAINING" });
+  // Hono answers HEAD without the body, which then has no end.
+  if (context.req.raw.method !== "GET") throw new Failure(405, "a stream is asked for with GET");
+  if (streams.size >= HTTP_STREAMS_MAX)
+    throw new Failure(503, `this server has ${HTTP_STREAMS_MAX} streams, its limit; come back later`);
   const isLines = (context.req.header("accept") ?? "").startsWith(NDJSON);
   const format = isLines ? lines(dataOf) : serverSentEvents(nameOf, dataOf);
   const principal = context.get("principal");

@@ -5,13 +5,15 @@ import type { Host, Timer } from "../host/host.ts";
 import type { EventLoop } from "../loop/event-loop.ts";
 import type { Connection } from "../loop/inbound.ts";
 import type { Message } from "../message/envelope.ts";
-import type { ErrorData } from "../message/error-data.ts";
+import { type ErrorData, errorData } from "../message/error-data.ts";
 import type { Json } from "../message/json.ts";
+import { error } from "../message/lineage.ts";
 import { AnswerStream } from "./answer-stream.ts";
 import type { Principal } from "./principal.ts";
 
 /** A comment on a silent stream, so that proxies do not end it. */
 const HEARTBEAT_MS = 15_000;
+const ENDED = errorData(503, "the stream has ended", { reason: "DRAINING" });
 
 /** The text of messages. */
 export interface StreamFormat {
@@ -55,6 +57,8 @@ export class EventSource implements Connection {
       this.#heartbeat.cancel();
       loop.disconnect(this);
       closed(this);
+      // A request that still waits for the answer of the loop would wait for ever.
+      this.#opened(error(host, { type: "Sys.Subscribe", metadata: { id: this.id, timestamp: host.now() } }, ENDED));
     });
     this.#first = new Promise((resolve) => {
       this.#opened = resolve;

@@ -9,6 +9,7 @@ import type { Principal } from "./principal.ts";
 export class Exchange implements Connection {
   readonly id: string;
   readonly adapter = "http";
+  readonly principal: string;
   readonly clearance?: readonly string[];
   readonly hasRoom = true;
   readonly answer: Promise<Message>;
@@ -16,8 +17,9 @@ export class Exchange implements Connection {
   isOver = false;
   #resolve!: (answer: Message) => void;
 
-  constructor(id: string, { clearance }: Principal) {
+  constructor(id: string, { name, clearance }: Principal) {
     this.id = id;
+    this.principal = name;
     if (clearance !== undefined) this.clearance = clearance;
     this.answer = new Promise((resolve) => {
       this.#resolve = resolve;

@@ -6,11 +6,10 @@
 import { Hono } from "hono";
 import type { Host } from "../host/host.ts";
 import { systemHost } from "../host/system-host.ts";
-import { AUTH_FAILURES_A_MINUTE_MAX } from "../limits.ts";
+import { AUTH_FAILURE_ADDRESSES_MAX, AUTH_FAILURES_A_MINUTE_MAX } from "../limits.ts";
 import { Failure } from "../message/error-data.ts";
 import { unknownOption } from "../message/near-word.ts";
 import { addEventRoutes } from "./event-routes.ts";
-import type { EventSource } from "./event-source.ts";
 import { checkGate, type GateOptions, LOOPBACK_HOSTS } from "./gate.ts";
 import type { HttpContext, HttpEnv, HttpKernel, HttpParts } from "./http-context.ts";
 import { addLineRoutes } from "./line-routes.ts";
@@ -47,6 +46,8 @@ export interface HttpApp {
    * pass.
    */
   admit(request: Request, address: string): Promise<Principal | undefined>;
+  /** The principal of a token that came in a frame, by the rules of a token in a header. */
+  authenticate(token: string, address: string): Promise<Principal | undefined>;
 }
 
 /** All routes of a kernel: `export default { fetch: httpApp(kernel).fetch }`. */
@@ -59,7 +60,7 @@ export function makeHttpApp(served: Served, options: HttpAppOptions = {}): HttpA
   if (problem !== undefined) throw new TypeError(`httpApp: ${problem}`);
   const { host = systemHost(), hosts = LOOPBACK_HOSTS, cors = [], authenticate } = options;
   const kernel = "kernel" in served ? served.kernel : served;
-  const parts: HttpParts = { host, kernel, streams: new Set<EventSource>(), isDraining: false };
+  const parts: HttpParts = { host, kernel, streams: new Set(), isDraining: false };
   const app = new Hono<HttpEnv>();
   const identify = new Identification(host, kernel, authenticate);
   app.use(async (context, next) => {
@@ -85,7 +86,12 @@ export function makeHttpApp(served: Served, options: HttpAppOptions = {}): HttpA
     const sendsTokenLater = authenticate === undefined && !request.headers.has("authorization");
     return sendsTokenLater ? undefined : identify.principalOf(request, address);
   };
-  return { app, parts, admit };
+  const check = (token: string, address: string) =>
+    identify.principalOf(
+      new Request("http://localhost/", { headers: { authorization: `Bearer ${encodeURIComponent(token)}` } }),
+      address,
+    );
+  return { app, parts, admit, authenticate: check };
 }
 
 /** Finds the principal of a request. Addresses that send many bad tokens are refused for the rest of the minute. */
@@ -112,10 +118,17 @@ class Identification {
       throw new Failure(429, "too many requests with a bad token; wait a minute", { retryable: true });
     const principal = await this.#find(request);
     if (principal !== undefined) return principal;
-    this.#failures.set(address, failures + 1);
+    // Requests that bring no token guess none.
+    if (request.headers.has("authorization")) this.#noteFailure(address);
     throw new Failure(401, "a request needs a token: Authorization: Bearer …; make one with: millrace token add NAME", {
       reason: "UNAUTHENTICATED",
     });
+  }
+
+  /** Counted after the check: requests that were checked at the same time count too. */
+  #noteFailure(address: string): void {
+    if (!this.#failures.has(address) && this.#failures.size >= AUTH_FAILURE_ADDRESSES_MAX) this.#failures.clear();
+    this.#failures.set(address, (this.#failures.get(address) ?? 0) + 1);
   }
 
   #find(request: Request): Principal | undefined | Promise<Principal | undefined> {

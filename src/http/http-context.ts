@@ -3,7 +3,6 @@ import type { Context } from "hono";
 import type { Host } from "../host/host.ts";
 import type { EventLoop } from "../loop/event-loop.ts";
 import type { Json } from "../message/json.ts";
-import type { EventSource } from "./event-source.ts";
 import type { Principal } from "./principal.ts";
 
 /** A kernel as this room needs it; `Kernel` is one. */
@@ -14,11 +13,19 @@ export interface HttpKernel {
   authenticate(token: string): Promise<Principal | undefined>;
 }
 
+/** A response that goes on until it is ended. */
+export interface OpenStream {
+  /** Bytes that the client has not read. */
+  readonly frames: number;
+  /** Ends it in good order. */
+  dismiss(): void;
+}
+
 export interface HttpParts {
   readonly host: Host;
   readonly kernel: HttpKernel;
   /** Open streams, which end when the server drains. */
-  readonly streams: Set<EventSource>;
+  readonly streams: Set<OpenStream>;
   /** Whether new work is refused. */
   isDraining: boolean;
 }

@@ -3,17 +3,25 @@
  */
 import type { Hono } from "hono";
 import { type ByteStream, NdjsonConnection } from "../adapters/ndjson-connection.ts";
+import { HTTP_STREAMS_MAX } from "../limits.ts";
+import { Failure } from "../message/error-data.ts";
 import { AnswerStream } from "./answer-stream.ts";
-import type { HttpContext, HttpEnv, HttpParts } from "./http-context.ts";
+import type { HttpContext, HttpEnv, HttpParts, OpenStream } from "./http-context.ts";
 import { messageOf } from "./message-scope.ts";
 
 export function addLineRoutes(app: Hono<HttpEnv>, parts: HttpParts): void {
   app.post("/v1/messages", (context) => messages(parts, context));
 }
 
-function messages({ host, kernel }: HttpParts, context: HttpContext): Response {
+function messages({ host, kernel, streams, isDraining }: HttpParts, context: HttpContext): Response {
+  if (isDraining) throw new Failure(503, "the kernel is shutting down", { reason: "DRAINING" });
+  if (streams.size >= HTTP_STREAMS_MAX)
+    throw new Failure(503, `this server has ${HTTP_STREAMS_MAX} streams, its limit; come back later`);
   const principal = context.get("principal");
-  const out = new AnswerStream(() => connection.lost());
+  const out = new AnswerStream(() => {
+    connection.lost();
+    streams.delete(open);
+  });
   const input = new PausableInput();
   const stream: ByteStream = {
     write: (text) => out.write(text),
@@ -32,6 +40,13 @@ function messages({ host, kernel }: HttpParts, context: HttpContext): Response {
     closed: () => input.resume(),
     admit: (message) => messageOf(principal, message),
   });
+  const open: OpenStream = {
+    get frames() {
+      return connection.frames;
+    },
+    dismiss: () => connection.close(),
+  };
+  streams.add(open);
   const drained = async () => {
     while (!out.isEnded) {
       await out.whenRoom();

@@ -1,7 +1,8 @@
 /** Whole messages of a client: the scopes of its token apply to each, and its name stands in each. SPEC: W13, W27. */
 import type { Rejected } from "../adapters/ndjson-connection.ts";
 import type { Message } from "../message/envelope.ts";
-import { isFailure } from "../message/error-data.ts";
+import { Failure, isFailure } from "../message/error-data.ts";
+import { isJsonObject, type Json } from "../message/json.ts";
 import { actionOf, type Principal, requireScope } from "./principal.ts";
 
 /** Commands that the loop answers itself, by the action that they need. */
@@ -19,16 +20,39 @@ export function messageOf(principal: Principal, message: Message): Message | Rej
   return { ...message, metadata: { ...message.metadata, principal: principal.name } };
 }
 
-function require(principal: Principal, { kind, type }: Message): void {
+function require(principal: Principal, { kind, type, data }: Pick<Message, "kind" | "type" | "data">): void {
   switch (kind) {
     case "query":
       return requireScope(principal, "read", type);
     case "event":
       return requireScope(principal, "publish", type);
     case "command":
-      return OF_THE_LOOP.has(type) ? requireScope(principal, "read") : requireScope(principal, actionOf(type), type);
+      return requireCommand(principal, type, data);
     case "reply":
     case "error":
       return;
   }
+}
+
+/**
+ * A command that carries a message to be sent later needs the scope of that message too: a journaled command or a timer
+ * would otherwise lend its authority to each holder of `send`. Malformed data is left to the schema of the command.
+ */
+export function requireCommand(principal: Principal, type: string, data: Json): void {
+  if (OF_THE_LOOP.has(type)) return requireScope(principal, "read");
+  requireScope(principal, actionOf(type), type);
+  if (!isJsonObject(data)) return;
+  if (type === "Journal.Publish") return requireCarried(principal, { ...data, kind: "event" });
+  if (type === "Journal.Send") return requireCarried(principal, { ...data, kind: "command" });
+  if (type === "Timer.Set" || type === "Timer.Every") return requireCarried(principal, data["message"]);
+}
+
+function requireCarried(principal: Principal, carried: Json | undefined): void {
+  if (carried === undefined || !isJsonObject(carried)) return;
+  const { kind, type, data = null, metadata } = carried;
+  if (typeof type !== "string" || (kind !== "command" && kind !== "query" && kind !== "event")) return;
+  const named = metadata !== undefined && isJsonObject(metadata) ? metadata["principal"] : undefined;
+  if (named !== undefined && named !== principal.name)
+    throw new Failure(403, `the message names another principal than "${principal.name}"`);
+  require(principal, { kind, type, data });
 }

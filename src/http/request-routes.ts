@@ -15,6 +15,7 @@ import { Exchange } from "./exchange.ts";
 import type { HttpContext, HttpEnv, HttpParts } from "./http-context.ts";
 import { idOfKey } from "./idempotency.ts";
 import { parseJson, readBytes } from "./json-body.ts";
+import { requireCommand } from "./message-scope.ts";
 import { actionOf, type Principal, requireScope } from "./principal.ts";
 import { problemResponse } from "./problem.ts";
 
@@ -49,10 +50,12 @@ export class RequestRoutes {
   async #command(context: HttpContext): Promise<Response> {
     const type = typeOf(context);
     const principal = context.get("principal");
+    // Before the body is read; the body may need more.
     requireScope(principal, actionOf(type), type);
     const key = context.req.header("idempotency-key");
     const id = key === undefined ? this.#parts.host.id() : idOfKey(principal, key);
     const data = await bodyOf(context);
+    requireCommand(principal, type, data);
     const { wait, isAsync } = preferenceOf(context);
     if (isAsync) return this.#sendLater(context, { type, data, id });
     return this.#ask(context, { kind: "command", type, data, id }, wait);
@@ -87,9 +90,16 @@ export class RequestRoutes {
   /** `Prefer: respond-async`: the command is in the journal when the client gets its address. */
   async #sendLater(context: HttpContext, { type, data, id }: { type: string; data: Json; id: string }) {
     const sent = { kind: "command", type: "Journal.Send", data: { type, data }, id } as const;
-    const exchange = new Exchange(this.#parts.host.id(), context.get("principal"));
-    this.#parts.kernel.loop.receive(this.#message(sent, context), exchange);
-    const answer = await exchange.answer;
+    const principal = context.get("principal");
+    const exchange = new Exchange(this.#parts.host.id(), principal);
+    this.#count(principal, 1);
+    let answer: Message;
+    try {
+      this.#parts.kernel.loop.receive(this.#message(sent, context), exchange);
+      answer = await exchange.answer;
+    } finally {
+      this.#count(principal, -1);
+    }
     if (answer.kind === "error") return problemResponse(answer.data as ErrorData, { requestId: id });
     return running((answer.data as { id: string }).id);
   }
@@ -110,7 +120,7 @@ export class RequestRoutes {
     };
   }
 
-  /** The answer, or undefined if the time has passed. `leave` is called if the client has left. */
+  /** The answer; undefined if the time has passed or the client has left, for which `leave` is called. */
   #within(
     answer: Promise<Message>,
     waitMs: number,
@@ -118,13 +128,20 @@ export class RequestRoutes {
     leave: () => void,
   ): Promise<Message | undefined> {
     return new Promise((resolve) => {
-      const timer = this.#parts.host.timer(waitMs, () => resolve(undefined), { keepAlive: false });
-      signal.addEventListener("abort", leave, { once: true });
-      void answer.then((given) => {
+      const end = (given: Message | undefined) => {
         timer.cancel();
-        signal.removeEventListener("abort", leave);
+        signal.removeEventListener("abort", left);
         resolve(given);
-      });
+      };
+      // The response reaches no client; it ends the count of the request.
+      const left = () => {
+        leave();
+        end(undefined);
+      };
+      const timer = this.#parts.host.timer(waitMs, () => end(undefined), { keepAlive: false });
+      signal.addEventListener("abort", left);
+      if (signal.aborted) left();
+      void answer.then(end);
     });
   }
 
@@ -141,8 +158,18 @@ export class RequestRoutes {
 
   /** Waits for the answer of a request as long as `wait` says, in seconds. */
   async #status(context: HttpContext): Promise<Response> {
-    const id = context.req.param("id") ?? "";
     const principal = context.get("principal");
+    this.#count(principal, 1);
+    try {
+      return await this.#untilDone(context, principal);
+    } finally {
+      this.#count(principal, -1);
+    }
+  }
+
+  async #untilDone(context: HttpContext, principal: Principal): Promise<Response> {
+    const id = context.req.param("id") ?? "";
+    const { signal } = context.req.raw;
     const { host, kernel } = this.#parts;
     const until = host.monotonic() + Math.min(secondsIn(context.req.query("wait")) * 1_000, HTTP_WAIT_MS);
     for (;;) {
@@ -155,7 +182,7 @@ export class RequestRoutes {
         return problemResponse(status.error ?? errorData(500), { requestId: id });
       }
       if (status.state === "done") return Response.json(status.answer ?? null, { headers: requestHeaders(id) });
-      if (host.monotonic() >= until || this.#parts.isDraining) return running(id);
+      if (host.monotonic() >= until || this.#parts.isDraining || signal.aborted) return running(id);
       await new Promise<void>((resolve) => host.timer(POLL_MS, resolve, { keepAlive: false }));
     }
   }

@@ -54,9 +54,11 @@ export async function serveHttp(served: Served, options: ServeHttpOptions = {}):
     throw new HttpError("HTTP_UNSAFE", `without tokens it listens on loopback alone, not on ${address}; use tokens`);
   const host = rest.host ?? systemHost();
   const hosts = rest.hosts ?? [...LOOPBACK_HOSTS, ...(isLoopback(address) || isWildcard(address) ? [] : [address])];
-  const { app, parts, admit } = makeHttpApp(served, { ...rest, host, hosts });
+  const { app, parts, admit, authenticate } = makeHttpApp(served, { ...rest, host, hosts });
   const server = createAdaptorServer({
     fetch: app.fetch,
+    // The program around keeps the runtime's own Request and Response.
+    overrideGlobalObjects: false,
     ...(tls === undefined
       ? { createServer, serverOptions: SERVER_OPTIONS }
       : { createServer: createSecureServer, serverOptions: { ...SERVER_OPTIONS, ...secretsOf(tls) } }),
@@ -67,7 +69,7 @@ export async function serveHttp(served: Served, options: ServeHttpOptions = {}):
       if (parts.isDraining) server.closeIdleConnections();
     });
   });
-  const sockets = new WebSockets({ server, parts, admit });
+  const sockets = new WebSockets({ server, parts, admit, authenticate });
   const bound = await listening(server, port, address);
   return new RunningServer({ host, server, sockets, parts, url: urlOf(bound, tls !== undefined) });
 }
@@ -92,7 +94,11 @@ function listening(server: Server, port: number, address: string): Promise<Addre
       const text = `cannot listen on ${address}:${port}: ${error.message}${advice}`;
       reject(new HttpError("HTTP_FAILED", text, { cause: error }));
     });
-    server.listen({ port, host: address }, () => resolve(server.address() as AddressInfo));
+    server.listen({ port, host: address }, () => {
+      // A connection that cannot be accepted (no file left) is no reason to end the process.
+      server.on("error", () => undefined);
+      resolve(server.address() as AddressInfo);
+    });
   });
 }
 

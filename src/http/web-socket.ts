@@ -6,9 +6,12 @@
  *       └──5 s, or a bad token──> closed (1008)
  */
 import type { WebSocket } from "ws";
+import type { FairShare } from "../adapters/fair-share.ts";
 import { type ByteStream, NdjsonConnection } from "../adapters/ndjson-connection.ts";
+import type { UnreadOutput } from "../adapters/unread-output.ts";
 import type { Timer } from "../host/host.ts";
 import { WEB_SOCKET_TOKEN_MS } from "../limits.ts";
+import { thrownText } from "../message/error-data.ts";
 import { isJsonObject, type Json } from "../message/json.ts";
 import type { HttpParts } from "./http-context.ts";
 import { messageOf } from "./message-scope.ts";
@@ -24,6 +27,11 @@ export interface WebSocketClientParts extends Pick<HttpParts, "host" | "kernel">
   /** Undefined: the client sends its token first. */
   readonly principal: Principal | undefined;
   readonly closed: (client: WebSocketClient) => void;
+  /** Unread output and bursts of all clients of the server. */
+  readonly output: UnreadOutput;
+  readonly share: FairShare;
+  /** The principal of a token; a `Failure` if it is not valid. */
+  readonly authenticate: (token: string) => Promise<Principal | undefined>;
 }
 
 export class WebSocketClient {
@@ -51,9 +59,10 @@ export class WebSocketClient {
   }
 
   #open(principal: Principal): void {
-    const { host, kernel } = this.#parts;
+    const { host, kernel, output, share } = this.#parts;
     this.#connection = new NdjsonConnection({
       ...{ host, loop: kernel.loop, adapter: "web socket", clearance: principal.clearance },
+      ...{ output, share },
       stream: new FrameStream(this.#socket, {
         drained: () => this.#connection?.drained(),
         codeAtEnd: () => this.#code,
@@ -65,7 +74,8 @@ export class WebSocketClient {
 
   #frame(data: Buffer, isBinary: boolean): void {
     if (isBinary) return this.#socket.close(CLOSE.unsupported, "frames are text: one message as JSON");
-    if (this.#connection === undefined) return void this.#authenticate(data);
+    if (this.#connection === undefined)
+      return void this.#authenticate(data).catch((error: unknown) => this.#refuse(thrownText(error)));
     // A line break within a frame would make two lines of it.
     const line = new Uint8Array(data.length + 1);
     for (let at = 0; at < data.length; at++) line[at] = data[at] === NEWLINE ? SPACE : (data[at] as number);
@@ -80,9 +90,11 @@ export class WebSocketClient {
     const request = readJson(data);
     const token =
       isJsonObject(request) && request["type"] === "Sys.Authenticate" ? tokenIn(request["data"]) : undefined;
-    const principal = token === undefined ? undefined : await this.#parts.kernel.authenticate(token);
+    const principal = token === undefined ? undefined : await this.#parts.authenticate(token);
     if (principal === undefined)
       return this.#refuse("the token is not valid; the first frame is Sys.Authenticate {token}");
+    // The client has left, or the server has ended its socket.
+    if (this.#socket.readyState !== this.#socket.OPEN) return;
     this.#tokenTimer?.cancel();
     const { host } = this.#parts;
     const { metadata } = request as { metadata?: { id?: Json } };
@@ -93,7 +105,7 @@ export class WebSocketClient {
   }
 
   #refuse(reason: string): void {
-    this.#socket.close(CLOSE.policy, reason);
+    this.#socket.close(CLOSE.policy, clipped(reason));
   }
 
   #lost(): void {
@@ -126,6 +138,7 @@ export class WebSocketClient {
 
 const NEWLINE = 0x0a;
 const SPACE = 0x20;
+const CLOSE_REASON_BYTES_MAX = 123;
 
 interface FrameStreamEvents {
   drained(): void;
@@ -182,6 +195,11 @@ class FrameStream implements ByteStream {
   probe(): void {
     if (this.#socket.readyState === this.#socket.OPEN) this.#socket.ping();
   }
+}
+
+/** The reason of a close frame has at most 123 bytes. */
+function clipped(reason: string): string {
+  return encoder.encode(reason).length <= CLOSE_REASON_BYTES_MAX ? reason : "refused";
 }
 
 function readJson(data: Buffer): Json | undefined {

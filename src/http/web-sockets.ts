@@ -5,6 +5,8 @@
 import type { IncomingMessage, Server } from "node:http";
 import type { Duplex } from "node:stream";
 import { WebSocketServer } from "ws";
+import { FairShare } from "../adapters/fair-share.ts";
+import { UnreadOutput } from "../adapters/unread-output.ts";
 import { LINE_BYTES_MAX } from "../limits.ts";
 import { Failure } from "../message/error-data.ts";
 import type { HttpApp } from "./http-app.ts";
@@ -14,13 +16,15 @@ import { WebSocketClient } from "./web-socket.ts";
 const PATH = "/v1/ws";
 const PROTOCOL = "millrace.v1";
 
-export interface WebSocketsParts extends Pick<HttpApp, "parts" | "admit"> {
+export interface WebSocketsParts extends Pick<HttpApp, "parts" | "admit" | "authenticate"> {
   readonly server: Server;
 }
 
 export class WebSockets {
   readonly clients = new Set<WebSocketClient>();
   readonly #parts: WebSocketsParts;
+  readonly #output = new UnreadOutput();
+  readonly #share = new FairShare();
   readonly #frames = new WebSocketServer({
     ...{ noServer: true, maxPayload: LINE_BYTES_MAX, perMessageDeflate: false },
     handleProtocols: (offered) => (offered.has(PROTOCOL) ? PROTOCOL : false),
@@ -36,16 +40,25 @@ export class WebSockets {
   }
 
   async #upgrade(incoming: IncomingMessage, socket: Duplex, head: Buffer): Promise<void> {
-    const { parts, admit } = this.#parts;
+    const { parts, admit, authenticate } = this.#parts;
     const { host, kernel } = parts;
-    const path = new URL(incoming.url ?? "/", "http://localhost").pathname;
+    const [path] = (incoming.url ?? "/").split("?");
     if (path !== PATH) throw new Failure(404, `web sockets are at ${PATH}, and not at ${path}`);
     if (parts.isDraining) throw new Failure(503, "the kernel is shutting down", { reason: "DRAINING" });
-    const request = new Request("http://localhost" + PATH, { headers: headersOf(incoming) });
-    const principal = await admit(request, incoming.socket.remoteAddress ?? "unknown");
+    const request = new Request(`http://localhost${PATH}`, { headers: headersOf(incoming) });
+    const address = incoming.socket.remoteAddress ?? "unknown";
+    const principal = await admit(request, address);
+    // It may have begun to drain meanwhile.
+    if (parts.isDraining) throw new Failure(503, "the kernel is shutting down", { reason: "DRAINING" });
     this.#frames.handleUpgrade(incoming, socket, head, (opened) => {
       const closed = (client: WebSocketClient) => this.clients.delete(client);
-      this.clients.add(new WebSocketClient({ host, kernel, socket: opened, principal, closed }));
+      this.clients.add(
+        new WebSocketClient({
+          ...{ host, kernel, socket: opened, principal, closed },
+          ...{ output: this.#output, share: this.#share },
+          authenticate: (token) => authenticate(token, address),
+        }),
+      );
     });
   }
 }

@@ -80,7 +80,15 @@ export class Apps {
   async #open(app: App, ofExtension: boolean): Promise<Member> {
     const { host, store, kernel, space: options, onSpace } = this.#parts;
     const { scheduler } = kernel;
-    const space = await Space.open({ store, host, name: app.name, scheduler, observe: "confirmed", ...options });
+    const space = await Space.open({
+      store,
+      host,
+      name: app.name,
+      scheduler,
+      observe: "confirmed",
+      unloaded: "refused",
+      ...options,
+    });
     onSpace(space);
     const member: Member = { app, space, ofExtension, built: undefined };
     this.#members = [...this.#members, member];

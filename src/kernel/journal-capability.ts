@@ -33,36 +33,6 @@ const publication = dataSchema<Publication>(
   { type: "object", properties: { type: { type: "string" }, data: {} }, required: ["type", "data"] },
 );
 
-export function journalCapability(bus: EventBus, topicOf: (type: string) => string): Capability {
-  return capability({
-    description: "publishes events and answers once they are durable",
-    idempotent: true,
-    // The event's row is durable before the answer.
-    durable: "unawaited",
-    commands: {
-      "Journal.Publish": {
-        input: publication,
-        handle: (data: Publication, _context, request) => publish(bus, topicOf(data.type), data, request),
-      },
-    },
-  });
-}
-
-async function publish(bus: EventBus, topic: string, { type, data }: Publication, request: Message): Promise<Json> {
-  const message: Message = {
-    kind: "event",
-    type,
-    data,
-    metadata: {
-      ...causedBy(request),
-      id: contentId(["publish", request.metadata.id]),
-      timestamp: request.metadata.timestamp,
-    },
-  };
-  const id = await bus.publishMessage(message, "journal", topic);
-  return { id, messageId: message.metadata.id };
-}
-
 const sending = dataSchema<Publication>(
   (data) => {
     const { type, data: inner } = (data ?? {}) as Partial<Publication>;
@@ -78,13 +48,22 @@ export interface SendParts {
   handlerOf(type: string): string | undefined;
 }
 
-export function sendCapability(parts: () => SendParts): Capability {
+export interface JournalParts extends SendParts {
+  readonly bus: EventBus;
+  topicOf(type: string): string;
+}
+
+export function journalCapability(parts: () => JournalParts): Capability {
   return capability({
-    description: "sends commands and answers once they are durable",
+    description: "publishes events and sends commands, and answers once they are durable",
     idempotent: true,
-    // The command's row is durable before the answer.
+    // The row is durable before the answer.
     durable: "unawaited",
     commands: {
+      "Journal.Publish": {
+        input: publication,
+        handle: (data: Publication, _context, request) => publish(parts(), data, request),
+      },
       "Journal.Send": {
         description: "sends a command, and answers with its id once it is durable",
         input: sending,
@@ -92,6 +71,21 @@ export function sendCapability(parts: () => SendParts): Capability {
       },
     },
   });
+}
+
+async function publish({ bus, topicOf }: JournalParts, { type, data }: Publication, request: Message): Promise<Json> {
+  const message: Message = {
+    kind: "event",
+    type,
+    data,
+    metadata: {
+      ...causedBy(request),
+      id: contentId(["publish", request.metadata.id]),
+      timestamp: request.metadata.timestamp,
+    },
+  };
+  const id = await bus.publishMessage(message, "journal", topicOf(type));
+  return { id, messageId: message.metadata.id };
 }
 
 async function send({ commands, handlerOf }: SendParts, { type, data }: Publication, request: Message): Promise<Json> {

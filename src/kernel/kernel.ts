@@ -55,7 +55,7 @@ import { makeFolder } from "./folder.ts";
 import { given } from "./given.ts";
 import { healthCapability } from "./health-capability.ts";
 import { inspectCapability } from "./inspect-capability.ts";
-import { journalCapability, sendCapability } from "./journal-capability.ts";
+import { journalCapability } from "./journal-capability.ts";
 import { KernelClosedError, KernelLife } from "./kernel-life.ts";
 import { type LimitsByPart, limitsByPart } from "./kernel-limits.ts";
 import { type KernelHealth, type KernelOptions, type KernelParts, requireKernelOptions } from "./kernel-options.ts";
@@ -142,7 +142,14 @@ export class Kernel implements AsyncDisposable {
     this.#recovered = await this.#bus.recover();
     const persist = version === undefined ? {} : { persist: { version } };
     const kept = { receipts: options.receipts ?? { keepMs: HISTORY_KEPT_MS }, ...persist, ...limits.space };
-    this.#space = await Space.open({ store, host, name: options.space ?? "kernel", observe: "confirmed", ...kept });
+    this.#space = await Space.open({
+      store,
+      host,
+      name: options.space ?? "kernel",
+      observe: "confirmed",
+      unloaded: "refused",
+      ...kept,
+    });
     this.#opened.note("space", (graceMs) => this.#space.close({ graceMs }));
     this.#space.scheduler.board = this.#board;
     this.#bus.standing = () => this.#space.scheduler.standing();
@@ -319,12 +326,11 @@ export class Kernel implements AsyncDisposable {
         loop: () => this.#loop,
       }),
       eraser: eraseCapability({ host: this.#host, store: this.#store }),
-      journal: journalCapability(this.#bus, this.#topicOf),
-      sender: sendCapability(() => ({
-        commands: this.#kept,
+      journal: journalCapability(() => ({
+        ...{ bus: this.#bus, topicOf: this.#topicOf, commands: this.#kept },
         handlerOf: (type) => this.#loop.table.route("command", type)?.capability,
       })),
-      tokens: this.#tokens.capability(),
+      access: this.#tokens.capability(),
       memory: memoryCapability(this.#space, clearance),
     };
   }

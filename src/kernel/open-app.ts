@@ -13,8 +13,8 @@ export interface OpenOptions extends Omit<KernelOptions, "store" | "apps" | "spa
   readonly file?: string;
   /** `power`, the default: an answer survives a power loss. `process`: it survives the end of the process. */
   readonly durability?: Durability;
-  /** Another store in place of a file. The kernel closes it. */
-  readonly store?: Store;
+  /** Another store in place of a file, or the `postgres://` URL of a database. The kernel closes it. */
+  readonly store?: Store | string;
 }
 
 export async function openApp(
@@ -23,7 +23,7 @@ export async function openApp(
 ): Promise<OpenKernel> {
   if (file !== undefined && store !== undefined) throw new TypeError("open: takes a file or a store, not both");
   const { host = systemHost() } = options;
-  const opened = store ?? (await storeOf(host, file, durability));
+  const opened = await storeOf(host, { file, durability, store });
   const kernel = await Kernel.open({
     ...options,
     host,
@@ -33,7 +33,19 @@ export async function openApp(
   return new OpenKernel(kernel, host);
 }
 
-function storeOf(host: Parameters<typeof openStore>[0], file: string | undefined, durability: Durability | undefined) {
-  if (file === undefined) return memoryStore({ host });
-  return openStore(host, file, durability === undefined ? {} : { durability });
+async function storeOf(
+  host: Parameters<typeof openStore>[0],
+  { file, durability, store }: { [name in "file" | "durability" | "store"]: OpenOptions[name] | undefined },
+): Promise<Store> {
+  const given = durability === undefined ? {} : { durability };
+  if (file !== undefined) return openStore(host, file, given);
+  if (store === undefined) return memoryStore({ host });
+  if (typeof store !== "string") return store;
+  if (!/^postgres(ql)?:\/\//.test(store))
+    throw new TypeError(
+      `open: store takes a store or a postgres:// URL; for a file write file: ${JSON.stringify(store)}`,
+    );
+  // Loaded only if it is asked for: it needs the package `pg`.
+  const { openPostgresStore } = await import("../store/postgres/store.ts");
+  return openPostgresStore({ url: store, host, ...given });
 }

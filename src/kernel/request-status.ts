@@ -36,12 +36,15 @@ export async function requestStatus(parts: RequestStatusParts, id: string): Prom
   const { store, commands, loop, spaces } = parts;
   const [row] = await commands.query({ messageId: id, limit: 1 });
   const message = row?.message;
-  const principal = message?.metadata["principal"];
+  const pending = loop.pending.get(id);
+  // A command that has no row yet is known by its connection.
+  const sender = pending?.origin.kind === "adapter" ? pending.origin.connection.principal : undefined;
+  const principal = message?.metadata["principal"] ?? sender;
   const about = {
     ...(message === undefined ? {} : { type: message.type }),
     ...(typeof principal === "string" ? { principal } : {}),
   };
-  if (loop.pending.get(id) !== undefined) return { state: "running", ...about };
+  if (pending !== undefined) return { state: "running", ...about };
   if (row?.status === "pending" || row?.status === "processing") return { state: "running", ...about };
   if (row?.status === "failed")
     return { state: "failed", error: { code: 500, message: row.error ?? "failed" }, ...about };

@@ -77,7 +77,10 @@ export class Tokens {
         queries: {
           "Kernel.Tokens": {
             description: "names, scopes and expiry of the tokens",
-            handle: () => ({ tokens: records.all().map(({ value }) => value) as unknown as Json }),
+            handle: () => {
+              const tokens = records.all().map(({ value }) => value);
+              return { tokens: tokens.sort((a, b) => (a.name < b.name ? -1 : 1)) as unknown as Json };
+            },
           },
         },
       }),

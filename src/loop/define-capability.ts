@@ -39,6 +39,8 @@ export interface RequestHandler<Input, Output, Context = HandlerContext, Sent = 
   /** Checks the answer, and describes it to tools. */
   readonly output?: DataSchema<Output, unknown>;
   readonly description?: string;
+  /** It has so many places of its own: its messages do not wait for others of the capability. Not with `serialBy`. */
+  readonly concurrency?: number;
   handle(data: Input, context: Context, request: Message): Output | Promise<Output>;
 }
 
@@ -143,7 +145,30 @@ export function mailboxOptions<Context>(
   const { clearance, timeoutMs = HANDLER_TIMEOUT_MS, retry, serialBy } = definition;
   const { concurrency = serialBy === undefined ? 1 : DISPATCH_CONCURRENCY_MAX } = definition;
   const keyOf = serialBy === undefined ? undefined : (message: Message) => serialBy(message.data, message);
-  return { clearance, timeoutMs, name, board, retry, concurrency, serialBy: keyOf };
+  const options = { clearance, timeoutMs, name, board, retry };
+  const own = ownPlaces(definition);
+  return own.size === 0 || keyOf !== undefined
+    ? { ...options, concurrency, serialBy: keyOf }
+    : { ...options, ...placesByType(own, concurrency) };
+}
+
+/** Places of the types that have their own. */
+function ownPlaces<Context>({ commands, queries }: CapabilityDefinition<Context>): ReadonlyMap<string, number> {
+  const all = Object.entries({ ...commands, ...queries });
+  return new Map(all.flatMap(([type, { concurrency }]) => (concurrency === undefined ? [] : [[type, concurrency]])));
+}
+
+/** The key of a message that shares the places of the capability. */
+const SHARED = "";
+
+function placesByType(own: ReadonlyMap<string, number>, concurrency: number): MailboxOptions {
+  let all = concurrency;
+  for (const places of own.values()) all += places;
+  return {
+    concurrency: all,
+    serialBy: ({ type }) => (own.has(type) ? type : SHARED),
+    limits: new Map([...own, [SHARED, concurrency]]),
+  };
 }
 
 const KNOWN: Readonly<Record<keyof CapabilityDefinition, true>> = {
@@ -152,7 +177,7 @@ const KNOWN: Readonly<Record<keyof CapabilityDefinition, true>> = {
   ...KNOWN_HANDLER_OPTIONS,
 };
 const KNOWN_OF_HANDLER: Readonly<Record<keyof AnyRequestHandler<never>, true>> = {
-  ...{ input: true, output: true, description: true, handle: true },
+  ...{ input: true, output: true, description: true, concurrency: true, handle: true },
 };
 
 /** Throws for unknown options: with a misspelt schema, data would not be checked. */
@@ -161,11 +186,21 @@ function requireKnownOptions<Context>(definition: CapabilityDefinition<Context>)
   const problems = [
     handlerOptionsProblem(definition, KNOWN),
     ...handlers.map(([type, one]) => {
-      const problem = typeof one === "object" && one !== null ? unknownOption(one, KNOWN_OF_HANDLER) : undefined;
+      const problem = typeof one === "object" && one !== null ? handlerProblem(one, definition) : undefined;
       return problem === undefined ? undefined : `${type}: ${problem}`;
     }),
   ].filter((problem) => problem !== undefined);
   if (problems.length > 0) throw new BootError(problems);
+}
+
+function handlerProblem<Context>(
+  one: AnyRequestHandler<Context>,
+  { serialBy }: CapabilityDefinition<Context>,
+): string | undefined {
+  const { concurrency } = one;
+  if (concurrency !== undefined && serialBy !== undefined)
+    return "concurrency of a handler: not with serialBy, which decides what runs side by side; leave one out";
+  return unknownOption(one, KNOWN_OF_HANDLER) ?? handlerOptionsProblem({ concurrency });
 }
 
 /** A capability without its actor. Throws if a declared type has no handler. */

@@ -9,6 +9,8 @@ import type { SupervisedActor } from "./supervised-actor.ts";
 export interface Connection {
   readonly id: string;
   readonly adapter: string;
+  /** The name of its holder, where the adapter knows it. */
+  readonly principal?: string;
   /** The labels that it may receive: it reaches only capabilities whose clearance lies within. Undefined: all. */
   readonly clearance?: readonly string[];
   /** An answer to one of its requests: each request gets one. */

@@ -57,9 +57,12 @@ export interface HandlerContext {
 /** The handler has ended, and its answer follows later: the actor continues with the next message meanwhile. */
 export class AnswerLater {
   readonly answer: Promise<Json | undefined>;
+  /** The answer was given before: no handler runs for it. */
+  readonly isReplayed: boolean;
 
-  constructor(answer: Promise<Json | undefined>) {
+  constructor(answer: Promise<Json | undefined>, isReplayed = false) {
     this.answer = answer;
+    this.isReplayed = isReplayed;
   }
 }
 
@@ -130,6 +133,8 @@ export interface MailboxOptions {
   /** How many messages are handled at once; 1 unless given. */
   readonly concurrency?: number | undefined;
   readonly serialBy?: KeyOf | undefined;
+  /** How many messages of a key are handled at once; 1 of each other key. */
+  readonly limits?: ReadonlyMap<string, number> | undefined;
   /** Called for a message that is not tried again, before its error leaves; returns a text to add to the error. */
   readonly failed?: ((failed: FailedMessage) => Promise<string | undefined> | undefined) | undefined;
   readonly failedWork?: FailedWork | undefined;
@@ -173,13 +178,13 @@ export class MailboxActor implements CapabilityActor {
   #idleWaiters: (() => void)[] = [];
 
   constructor(host: Host, handle: MessageHandler, options: MailboxOptions = {}) {
-    const { clearance, timeoutMs = 0, name = "", board, concurrency = 1, serialBy } = options;
+    const { clearance, timeoutMs = 0, name = "", board, concurrency = 1, serialBy, limits } = options;
     this.#host = host;
     this.#handle = handle;
     this.#timeoutMs = timeoutMs;
     this.#name = name;
     this.#board = board;
-    this.#mailbox = new Mailbox(concurrency, serialBy);
+    this.#mailbox = new Mailbox(concurrency, serialBy, limits);
     this.#retry = retryPolicyOf(options.retry);
     this.#whenFailed = options.failed;
     this.failedWork = options.failedWork;
@@ -355,12 +360,12 @@ export class MailboxActor implements CapabilityActor {
     given.parcel?.ended();
   }
 
-  #answerLater(given: Posted, handling: Handling, { answer }: AnswerLater): void {
+  #answerLater(given: Posted, handling: Handling, { answer, isReplayed }: AnswerLater): void {
     this.#owed++;
     answer.then(
       (data) => {
         this.#owed--;
-        this.#reply(given, data);
+        this.#reply(given, data, isReplayed);
         given.parcel?.ended();
         this.#checkIdle();
       },
@@ -372,11 +377,13 @@ export class MailboxActor implements CapabilityActor {
     );
   }
 
-  #reply(given: Posted, data: Json | undefined): void {
+  #reply(given: Posted, data: Json | undefined, isReplayed = false): void {
     const { message, request } = given;
     if (this.#attempts.size > 0) this.#attempts.delete(given);
     if (message.kind !== "command" && message.kind !== "query") return;
-    this.#tell(new MadeMessageEvent(reply(this.#host, message, data ?? null), request));
+    const made = reply(this.#host, message, data ?? null);
+    const answer = isReplayed ? { ...made, metadata: { ...made.metadata, replayed: true } } : made;
+    this.#tell(new MadeMessageEvent(answer, request));
   }
 
   // Failures

@@ -5,15 +5,26 @@
  *   push ──> waiting ──next()──> handled ──ended()──> gone
  *               └──its key is taken──> behind that key ──first of its key──> waiting, before all others
  * ```
- * At most `concurrency` messages are handled at once: 1 is first in, first out. With `serialBy`, at most one of each
- * key is.
+ * At most `concurrency` messages are handled at once: 1 is first in, first out. With keys, at most one of each key is,
+ * or as many as `limits` has for the key.
  */
 import { Fifo } from "../host/fifo.ts";
 import type { Message } from "../message/envelope.ts";
 import type { Posted } from "./capability.ts";
 
-/** Returns the key of a message. Messages with the same key are handled one after the other. */
+/**
+ * Returns the key of a message. Messages with the same key are handled one after the other, or up to the limit of the
+ * key.
+ */
 export type KeyOf = (message: Message) => string;
+
+/** A key that handled messages have. */
+interface Lane {
+  /** Messages that have a place under the key. */
+  taken: number;
+  /** Messages that wait for a place. */
+  readonly behind: Fifo<Posted>;
+}
 
 export class Mailbox {
   readonly concurrency: number;
@@ -22,17 +33,18 @@ export class Mailbox {
   /** They have their keys, and came before all messages in `#waiting`. */
   readonly #freed = new Fifo<Posted>();
   readonly #handled = new Set<Posted>();
-  /** Keys of handled messages, and the messages that wait for them. */
-  readonly #behind = new Map<string, Fifo<Posted>>();
+  readonly #limits: ReadonlyMap<string, number>;
+  readonly #lanes = new Map<string, Lane>();
   #behindCount = 0;
   /** Keys of messages that are handled, or are next of their key. */
   readonly #keys = new Map<Posted, string>();
   /** Why the message that `next` gave last has no key. */
   keyProblem: unknown;
 
-  constructor(concurrency: number, keyOf?: KeyOf) {
+  constructor(concurrency: number, keyOf?: KeyOf, limits: ReadonlyMap<string, number> = new Map()) {
     this.concurrency = concurrency;
     this.#keyOf = keyOf;
+    this.#limits = limits;
   }
 
   get length(): number {
@@ -71,8 +83,8 @@ export class Mailbox {
   }
 
   /**
-   * Takes the key of a message; false if another message has it. A message whose key function throws is handled, and
-   * fails.
+   * Takes the key of a message; false if other messages have all its places. A message whose key function throws is
+   * handled, and fails.
    */
   #takesKey(posted: Posted, keyOf: KeyOf): boolean {
     if (this.#keys.has(posted)) return true;
@@ -84,15 +96,27 @@ export class Mailbox {
       this.keyProblem = thrown ?? new Error("serialBy threw");
       return true;
     }
-    const behind = this.#behind.get(key as string);
-    if (behind !== undefined) {
-      behind.push(posted);
+    const lane = this.#laneOf(key as string);
+    if (lane.taken >= this.#limitOf(key as string)) {
+      lane.behind.push(posted);
       this.#behindCount++;
       return false;
     }
-    this.#behind.set(key as string, new Fifo());
+    lane.taken++;
     this.#keys.set(posted, key as string);
     return true;
+  }
+
+  #laneOf(key: string): Lane {
+    const known = this.#lanes.get(key);
+    if (known !== undefined) return known;
+    const lane: Lane = { taken: 0, behind: new Fifo() };
+    this.#lanes.set(key, lane);
+    return lane;
+  }
+
+  #limitOf(key: string): number {
+    return this.#limits.get(key) ?? 1;
   }
 
   /** The handler of a message has ended. */
@@ -105,9 +129,11 @@ export class Mailbox {
     const key = this.#keys.get(posted);
     if (key === undefined) return;
     this.#keys.delete(posted);
-    const next = this.#behind.get(key)?.shift();
+    const lane = this.#laneOf(key);
+    const next = lane.behind.shift();
     if (next === undefined) {
-      this.#behind.delete(key);
+      lane.taken--;
+      if (lane.taken === 0) this.#lanes.delete(key);
       return;
     }
     this.#behindCount--;
@@ -125,6 +151,7 @@ export class Mailbox {
     if (this.#keyOf === undefined) return this.concurrency === 1;
     try {
       const key = this.#keyOf(message);
+      if (this.#limitOf(key) > 1) return false;
       for (const [posted, taken] of this.#keys) if (posted.message.metadata.id === id) return taken === key;
     } catch {
       // It fails when it is handled.
@@ -140,13 +167,13 @@ export class Mailbox {
   *[Symbol.iterator](): Iterator<Posted> {
     yield* this.#freed;
     yield* this.#waiting;
-    for (const behind of this.#behind.values()) yield* behind;
+    for (const { behind } of this.#lanes.values()) yield* behind;
   }
 
   /** Removes and returns messages that are not handled yet. */
   remove(which: (posted: Posted) => boolean): Posted[] {
     const removed: Posted[] = [];
-    for (const queue of [...this.#behind.values(), this.#waiting, this.#freed]) {
+    for (const queue of [...this.#queuesBehind(), this.#waiting, this.#freed]) {
       const all = [...queue];
       const out = new Set(all.filter(which));
       if (out.size === 0) continue;
@@ -155,8 +182,12 @@ export class Mailbox {
       for (const posted of all) if (!out.has(posted)) queue.push(posted);
     }
     this.#behindCount = 0;
-    for (const behind of this.#behind.values()) this.#behindCount += behind.length;
+    for (const behind of this.#queuesBehind()) this.#behindCount += behind.length;
     for (const posted of removed) this.#releaseKey(posted);
     return removed;
+  }
+
+  #queuesBehind(): Fifo<Posted>[] {
+    return [...this.#lanes.values()].map(({ behind }) => behind);
   }
 }

@@ -204,7 +204,7 @@ class CommandEntry {
     if (known.kind === "new" && running !== undefined) return joined(running, command);
     return known.kind === "new"
       ? this.#begin(command)
-      : new AnswerLater(Promise.resolve(message.kind === "event" ? null : answerOf(known.value, message)));
+      : new AnswerLater(Promise.resolve(message.kind === "event" ? null : answerOf(known.value, message)), true);
   }
 
   #begin(command: Command): AnswerLater | Promise<AnswerLater> {
@@ -438,7 +438,7 @@ class CommandEntry {
 /** The answer of a command that runs again, for a repeated one. */
 function joined({ message, answer }: Command, { message: repeated }: Command): AnswerLater {
   if (answer === undefined || requestOf(message) !== requestOf(repeated)) throw idReused(repeated);
-  return new AnswerLater(answer);
+  return new AnswerLater(answer, true);
 }
 
 function isPending({ as }: JournalEntry): boolean {

@@ -164,6 +164,11 @@ export class Scheduler implements Disposable {
     return run === null ? null : (run.unit ?? run.tail);
   }
 
+  /** Whether the executing code reads by `untracked` or `peek`. */
+  get isUntracked(): boolean {
+    return this.#runner.isUntracked;
+  }
+
   /** Whether a transaction that begins now is part of a node's run or of an attempt. */
   get isUnderWay(): boolean {
     return this.#components.attempts.isUnderWay;

@@ -5,6 +5,7 @@ import { z } from "zod";
 import type { App, Definition } from "../../src/app/app.ts";
 import type { BuiltInCommands, BuiltInQueries } from "../../src/app/built-in.ts";
 import type { AppParts } from "../../src/app/parts.ts";
+import type { Cell } from "../../src/cells/cell.ts";
 import { type AppTx, app, command, cron, Failure, index, type Json, on, open, query, type } from "../../src/index.ts";
 import { scratchFolder } from "../repo/program.ts";
 import { openOn, STORES } from "./app-setup.ts";
@@ -217,6 +218,48 @@ describe.each(STORES)("a collection of an app on %s", (store) => {
   });
 });
 
+describe("plain code beside an app", () => {
+  const desk = (found: { read?: () => unknown; prices?: Cell<readonly number[]> }) =>
+    app("desk", ({ cell, collection }) => {
+      const tasks = collection("tasks", type<{ title: string }>());
+      const prices = cell<number[]>("prices", []);
+      found.read = () => tasks.at("t1").get();
+      found.prices = prices;
+      return {
+        commands: {
+          "Desk.Add": (price: number, tx) => {
+            tx.set(tasks.at("t1"), { title: "write" });
+            tx.update(prices, (all) => [...all, price]);
+            if (price < 0) throw new Failure(422, "negative");
+          },
+        },
+      };
+    });
+
+  test("[R102] [A35] an element that is not loaded is NotReady, and a declared cell is loaded before anything runs", async () => {
+    const file = join(scratchFolder(), "desk.db");
+    const found: Parameters<typeof desk>[0] = {};
+    await using first = await open(desk(found), { file });
+    await first.command("Desk.Add", 1);
+    await first.close();
+    await using _ = await open(desk(found), { file });
+    expect(found.prices?.get()).toEqual([1]);
+    expect(() => found.read?.()).toThrow(expect.objectContaining({ code: "NOT_READY" }));
+  });
+
+  test("[R105] subscribe is called with confirmed state only", async () => {
+    const found: Parameters<typeof desk>[0] = {};
+    const kernel = await openOn("memory", desk(found));
+    const seen: unknown[] = [];
+    found.prices?.subscribe((prices) => seen.push(prices));
+    await kernel.idle();
+    await kernel.command("Desk.Add", 1);
+    await kernel.command("Desk.Add", -1).catch(() => undefined);
+    await kernel.idle();
+    expect(seen).toEqual([[], [1]]);
+  });
+});
+
 describe("schemas", () => {
   const sized = app("sized", ({ cell }) => {
     const last = cell<unknown>("last", null);
@@ -289,13 +332,14 @@ describe("calls", () => {
       ...{ "Timer.Set": true, "Timer.Every": true, "Timer.Cancel": true, "Memory.Set": true, "Memory.Delete": true },
       ...{ "Journal.Publish": true, "Kernel.Requeue": true, "Kernel.Discard": true, "Kernel.Purge": true },
       ...{ "Kernel.RemoveConsumer": true, "Kernel.RestartExtension": true, "Kernel.Heal": true, "Kernel.Erase": true },
-      ...{ "Kernel.CancelTimer": true, "Syscall.Shutdown": true },
+      ...{ "Kernel.CancelTimer": true, "Syscall.Shutdown": true, "Journal.Send": true },
+      ...{ "Kernel.AddToken": true, "Kernel.RevokeToken": true },
     };
     const queries: Record<keyof BuiltInQueries, true> = {
       ...{ "Memory.Get": true, "Memory.List": true, "Syscall.Ping": true, "Syscall.List": true },
       ...{ "Syscall.Describe": true, "Kernel.Health": true, "Kernel.Graph": true, "Kernel.Why": true },
       ...{ "Kernel.Runs": true, "Kernel.Consumers": true, "Kernel.Handlings": true, "Kernel.Requests": true },
-      ...{ "Kernel.Work": true },
+      ...{ "Kernel.Work": true, "Kernel.Request": true, "Kernel.Tokens": true },
     };
     expect(types).toEqual([...Object.keys(commands), ...Object.keys(queries)].sort());
   });
@@ -358,6 +402,35 @@ describe("boot errors", () => {
       }),
     ).rejects.toThrow(/"A.B" is declared twice/);
     await expect(open([shop, app("shop", () => ({})) as App<never>])).rejects.toThrow(/two apps are called shop/);
+  });
+
+  test.for([
+    ["tasks/totals", "cell"],
+    ["tasks/index/by_due", "computed"],
+    ["tasks/at", "collection"],
+  ] as const)("[A39] %s beside a collection tasks is a boot error, in either order", async ([name, part]) => {
+    const make = (parts: AppParts) => {
+      if (part === "computed") parts.computed(name, () => 1);
+      else if (part === "cell") parts.cell(name);
+      else parts.collection(name);
+    };
+    for (const order of ["before", "after"]) {
+      const wrong = broken((parts) => {
+        if (order === "before") make(parts);
+        parts.collection("tasks");
+        if (order === "after") make(parts);
+        return {};
+      });
+      await expect(wrong).rejects.toThrow(
+        `the name "${name}" is one of the documents of the collection "tasks" (tasks/at, tasks/index, tasks/totals); rename one`,
+      );
+    }
+    await broken(({ cell, collection }) => {
+      cell("tasks/other", 1);
+      cell("task/at", 1);
+      collection("tasks");
+      throw new Error("all names are taken");
+    }).catch((error) => expect(String(error)).toContain("all names are taken"));
   });
 
   test("[A5] a name that no app can have, and a definition that is none, are refused at once", () => {

@@ -2,7 +2,7 @@
 import { describe, expect, test } from "vitest";
 import { z } from "zod";
 import { app, type Cell, command, on, type } from "../../src/index.ts";
-import { Machine } from "./app-setup.ts";
+import { Machine, openOn } from "./app-setup.ts";
 
 const MINUTE_MS = 60_000;
 
@@ -42,6 +42,53 @@ const office = app("office", ({ cell }) => {
 });
 
 describe("borders of a command", () => {
+  test("[A40] with concurrency, its calls run side by side up to the limit, beside the others of the app", async () => {
+    const gates: (() => void)[] = [];
+    let [running, most] = [0, 0];
+    const desk = app("desk", ({ cell }) => {
+      const done = cell("done", 0);
+      return {
+        commands: {
+          "Desk.Slow": command(
+            type<null>(),
+            async (_, tx) => {
+              most = Math.max(most, ++running);
+              await new Promise<void>((resolve) => gates.push(resolve));
+              running--;
+              tx.update(done, (n) => n + 1);
+            },
+            { concurrency: 2 },
+          ),
+          "Desk.Quick": () => running,
+        },
+        queries: { "Desk.Done": () => done.get() },
+      };
+    });
+    const kernel = await openOn("memory", desk);
+    const slow = [1, 2, 3, 4, 5].map(() => kernel.command("Desk.Slow", null));
+    while (gates.length < 2) await kernel.query("Desk.Done");
+    expect(await kernel.command("Desk.Quick")).toBe(2);
+    let ended = false;
+    const all = Promise.all(slow).then(() => {
+      ended = true;
+    });
+    while (!ended) {
+      gates.shift()?.();
+      await kernel.query("Desk.Done");
+    }
+    await all;
+    expect([most, await kernel.query("Desk.Done")]).toEqual([2, 5]);
+  });
+
+  test("[A40] a limit that is no whole number of at least 1 is a boot error", async () => {
+    const wrong = app("wrong", () => ({
+      commands: { "Wrong.One": command(type<null>(), () => 1, { concurrency: 0 }) },
+    }));
+    await expect(openOn("memory", wrong)).rejects.toThrow(
+      "command Wrong.One: concurrency must be a whole number of at least 1, got 0",
+    );
+  });
+
   test("[A33] one that takes longer than its timeout is rolled back, and later writes are refused", async () => {
     const machine = new Machine();
     const late: unknown[] = [];

@@ -97,6 +97,47 @@ const shop = app("shop", ({ cell, collection, computed, effect, event }) => {
     collection<{ at: Date }>("dates").at("a").set({ at: new Date() });
   });
 
+  rule("[A41] names of indexes are known to the compiler with a schema, or when they are given", () => {
+    const byName = index("by_name", (item: Item) => [item.name]);
+    const described = collection("described", type<Item>(), {
+      indexes: [index("by_tags", (item) => [item.tags?.length ?? 0], { totals: 1 }), byName],
+    });
+    expectTypeOf(described.at("a").get()?.name).toEqualTypeOf<string | undefined>();
+    described.page({ index: "by_tags" });
+    described.page({ index: "by_name" });
+    described.count({ index: "by_tags", key: [1] });
+    // @ts-expect-error No index has this name.
+    described.page({ index: "by_status" });
+    // @ts-expect-error
+    described.count({ index: "by_status", key: [1] });
+    // @ts-expect-error
+    collection("bare", type<Item>()).page({ index: "by_name" });
+    const named = collection<Item, "by_name">("named", { indexes: [byName] });
+    named.page({ index: "by_name" });
+    // @ts-expect-error
+    named.page({ index: "by_tags" });
+    // @ts-expect-error The index is not among the names.
+    collection<Item, "by_tags">("other", { indexes: [byName] });
+    const inferred = collection("inferred", { indexes: [byName] });
+    // @ts-expect-error
+    inferred.page({ index: "by_tags" });
+  });
+
+  rule("[R105] `subscribe` has the type of the value", () => {
+    prices.subscribe((all) => expectTypeOf(all).toEqualTypeOf<readonly number[]>());
+    sum.subscribe((all) => expectTypeOf(all).toEqualTypeOf<number>(), { debounceMs: 10 });
+    // @ts-expect-error An app is told of confirmed state alone.
+    sum.subscribe(() => undefined, { confirmed: false });
+  });
+
+  rule("[A10] [A33] [A40] a checked command takes a description, a timeout and a concurrency", () => {
+    command(type<{ id: string }>(), ({ id }) => id, { description: "reminds", timeout: "5 s", concurrency: 4 });
+    // @ts-expect-error
+    command(type<null>(), () => 1, { concurrency: "4" });
+    // @ts-expect-error The option is unknown.
+    command(type<null>(), () => 1, { retry: 3 });
+  });
+
   rule("[A6] [A7] `on` gives the output of the event's schema, with defaults", () => {
     on(placed, (data) => expectTypeOf(data).toEqualTypeOf<{ price: number }>());
     on(paid, (data) => expectTypeOf(data).toEqualTypeOf<{ price: number; currency: string }>());

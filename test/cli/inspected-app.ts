@@ -1,5 +1,6 @@
 /** An app with something of everything that the looking verbs explain: a commit, derived values seen and unseen, an event that fails, a timer. */
 import { existsSync } from "node:fs";
+import { index } from "../../src/cells/collection.ts";
 import type { KernelParts } from "../../src/kernel/kernel-options.ts";
 import { capability } from "../../src/loop/define-capability.ts";
 import type { HandlerContext } from "../../src/loop/mailbox-actor.ts";
@@ -26,6 +27,9 @@ export default ({ space, bus }: KernelParts) => {
     subscriberId: "ledger",
     space,
   });
+  const tasks = space.collection<{ due: number }>("tasks", {
+    indexes: [index("by_due", (task) => [task.due], { totals: 1 })],
+  });
   const held: (() => void)[] = [];
   return {
     shop: transactional({
@@ -38,6 +42,7 @@ export default ({ space, bus }: KernelParts) => {
             return { accepted: true };
           },
         },
+        "Shop.Plan": { handle: ({ due }: { due: number }) => void tasks.set("t1", { due }) },
       },
     }),
     audit: capability({ description: "hears of orders", on: { "Order.Placed": () => undefined } }),

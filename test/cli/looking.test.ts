@@ -94,6 +94,20 @@ describe("a running kernel", () => {
     await client.close();
   });
 
+  test("[K176] trace has one line for the indexes and totals that a collection keeps, and --json has all of them", async () => {
+    const { millrace, json, client } = await busyKernel();
+    const [answer] = await json("send", "Shop.Plan", '{"due": 7}');
+    const { causation: id } = (answer as { metadata: { causation: string } }).metadata;
+    expect((await millrace("trace", id)).stdout.split("\n").slice(1)).toEqual([
+      '├─ tasks/at/t1   nothing -> {"due":7}',
+      expect.stringMatching(/^└─ tasks {3}\d+ places of its indexes and totals$/),
+      "",
+    ]);
+    const [tree] = (await json("trace", id)) as { deed: { changes: { address: string }[] } }[];
+    expect(tree?.deed.changes.map(({ address }) => address)).toContain("tasks/index/by_due/root");
+    await client.close();
+  });
+
   test("[K71] [K72] a plain command, a query and a timer appear in one tree; after the end as messages without a row", async () => {
     const { millrace, json, start } = setup();
     const kernel = await start();

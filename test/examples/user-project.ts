@@ -19,7 +19,7 @@ import { type Ended, ROOT, runProgram } from "../repo/program.ts";
 export const TSC = join(ROOT, "node_modules", ".bin", "tsc");
 
 /** The strictest settings that a user may have. */
-const COMPILER_OPTIONS = {
+export const COMPILER_OPTIONS = {
   target: "es2024",
   lib: ["es2024", "esnext.disposable", "dom"],
   module: "nodenext",
@@ -51,7 +51,9 @@ export class UserProject implements Disposable {
     cpSync(join(ROOT, "bin"), join(project.packageFolder, "bin"), { recursive: true });
     const { dependencies } = JSON.parse(readFileSync(join(ROOT, "package.json"), "utf8"));
     for (const scope of ["@types", "undici-types", "zod", ...Object.keys(dependencies)]) {
-      symlinkSync(join(ROOT, "node_modules", scope), join(project.folder, "node_modules", scope));
+      const link = join(project.folder, "node_modules", scope);
+      mkdirSync(dirname(link), { recursive: true });
+      symlinkSync(join(ROOT, "node_modules", scope), link);
     }
     project.write("package.json", JSON.stringify({ name: "project", private: true, type: "module" }));
     project.write(

@@ -9,6 +9,7 @@ import { systemHost } from "../../src/host/system-host.ts";
 import type { KernelParts } from "../../src/kernel/kernel-options.ts";
 import { capability } from "../../src/loop/define-capability.ts";
 import { transactional } from "../../src/loop/transactional.ts";
+import { Failure } from "../../src/message/error-data.ts";
 import type { Json } from "../../src/message/json.ts";
 import type { JournalRow } from "../../src/store/journal.ts";
 import { scratchFolder } from "../repo/program.ts";
@@ -347,6 +348,20 @@ describe("the rest of the context", () => {
     expect(await one.context.command("Memory.Set", { key: "/a", value: 1 })).toEqual({ success: true });
     expect(await one.context.query("Memory.Get", { key: "/a" })).toEqual({ value: 1 });
     await expect(one.context.query("No.Such", null)).rejects.toMatchObject({ name: "Failure", code: 404 });
+  });
+
+  test("[X30] [M43] a failure has its reason, data and cause, with an id and without", async () => {
+    const one = inCode({ id: "one" });
+    const fail = () => {
+      throw new Failure(409, "nothing is left", { reason: "SOLD_OUT", data: { left: 0 }, cause: new Error("empty") });
+    };
+    const stock = capability({ description: "stock", commands: { "Stock.Take": { handle: fail } } });
+    await open({ extensions: [one], capabilities: { stock } });
+    for (const options of [{}, { id: "take-1" }])
+      await expect(one.context.command("Stock.Take", null, options)).rejects.toMatchObject({
+        ...{ code: 409, message: "nothing is left", reason: "SOLD_OUT", data: { left: 0 } },
+        cause: { message: "empty" },
+      });
   });
 
   test("[X35] capabilities of extensions are the kernel's, and a conflict is an error of its extension", async () => {

@@ -24,6 +24,13 @@ describe.each(STORES)("requests over HTTP (%s)", (store) => {
     expect([other.status, await other.json()]).toMatchObject([422, { reason: "ID_REUSED", code: 409 }]);
   });
 
+  test("[W61] an answer from a receipt says so in Idempotency-Replayed, and the first one does not", async () => {
+    const { post } = await serve({}, store);
+    const order = () => post("/v1/commands/Shop.Order", { price: 30 }, { "idempotency-key": "order-18" });
+    const replayed = async () => (await order()).headers.get("idempotency-replayed");
+    expect([await replayed(), await replayed()]).toEqual([null, "true"]);
+  });
+
   test("[W21] the same key of two principals is two commands", async () => {
     const { post, ask, token } = await serve({}, store);
     const other = await token("other", ["send"]);

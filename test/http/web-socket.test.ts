@@ -4,8 +4,22 @@ import { WebSocket } from "ws";
 import type { Message } from "../../src/message/envelope.ts";
 import { serve } from "./http-setup.ts";
 
+interface Inbox {
+  readonly messages: Message[];
+  wake: () => void;
+}
+
+const inboxes = new WeakMap<WebSocket, Inbox>();
+
 function opened(url: string, headers: Record<string, string>): Promise<WebSocket> {
   const socket = new WebSocket(`${url.replace("http", "ws")}/v1/ws`, "millrace.v1", { headers });
+  const inbox: Inbox = { messages: [], wake: () => undefined };
+  inboxes.set(socket, inbox);
+  // From the start: two frames of one chunk come in one task.
+  socket.on("message", (data) => {
+    inbox.messages.push(JSON.parse(String(data)) as Message);
+    inbox.wake();
+  });
   return new Promise((resolve, reject) => {
     socket.once("open", () => resolve(socket));
     socket.once("error", reject);
@@ -13,9 +27,19 @@ function opened(url: string, headers: Record<string, string>): Promise<WebSocket
 }
 
 function next(socket: WebSocket): Promise<Message> {
+  const inbox = inboxes.get(socket) as Inbox;
   return new Promise((resolve, reject) => {
-    socket.once("message", (data) => resolve(JSON.parse(String(data)) as Message));
-    socket.once("close", (code, reason) => reject(new Error(`closed: ${code} ${reason}`)));
+    const left = (code: number, reason: Buffer) => reject(new Error(`closed: ${code} ${reason}`));
+    const take = () => {
+      const message = inbox.messages.shift();
+      if (message === undefined) return;
+      inbox.wake = () => undefined;
+      socket.off("close", left);
+      resolve(message);
+    };
+    inbox.wake = take;
+    socket.once("close", left);
+    take();
   });
 }
 

@@ -28,15 +28,20 @@ export class KernelProcess {
   complaints = "";
 
   /** Resolves when it says that it is ready. Ends with the test. `main` is the command, by default that of the sources. */
-  static async start(cwd: string, app?: string, main: string = MAIN): Promise<KernelProcess> {
-    const kernel = KernelProcess.launch(cwd, app, main);
+  static async start(
+    cwd: string,
+    app?: string,
+    main: string = MAIN,
+    options: readonly string[] = [],
+  ): Promise<KernelProcess> {
+    const kernel = KernelProcess.launch(cwd, app, main, options);
     await kernel.ready();
     return kernel;
   }
 
   /** Begins to start it, without waiting. */
-  static launch(cwd: string, app?: string, main: string = MAIN): KernelProcess {
-    const kernel = new KernelProcess(cwd, [main, "start", ...(app === undefined ? [] : [app])]);
+  static launch(cwd: string, app?: string, main: string = MAIN, options: readonly string[] = []): KernelProcess {
+    const kernel = new KernelProcess(cwd, [main, "start", ...(app === undefined ? [] : [app]), ...options]);
     onTestFinished(() => kernel.kill());
     return kernel;
   }

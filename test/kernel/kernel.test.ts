@@ -314,7 +314,7 @@ describe("one commit", () => {
     };
     await expect(kernel.command("Shop.Order", { fail: true })).rejects.toMatchObject({ code: 422 });
     expect(await topics()).toEqual([]);
-    expect(kernel.space.cell("orders").get()).toBeUndefined();
+    expect(await kernel.space.cell("orders").pull()).toBeUndefined();
     await kernel.command("Shop.Order", { fail: false });
     expect(await topics()).toEqual(["Order.Placed", "Shop.Order"]);
     expect(kernel.space.cell("orders").get()).toBe(1);

@@ -1,17 +1,51 @@
 /** The package as npm gives it to users: packed, installed in an empty project without a network, run, and looked at by the usual tools. */
-import { copyFileSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { copyFileSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
 import { SourceMap } from "node:module";
 import { join } from "node:path";
 import { checkPackage, createPackageFromTarballData } from "@arethetypeswrong/core";
 import { publint } from "publint";
 import { formatMessage } from "publint/utils";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { TSC, UserProject } from "../examples/user-project.ts";
+import { COMPILER_OPTIONS, TSC, UserProject } from "../examples/user-project.ts";
 import { KernelProcess } from "../kernel/kernel-process.ts";
 import { ROOT, runProgram, scratchFolder } from "../repo/program.ts";
 
 /** Resolutions that an ESM-only package does not serve: `require` of old Nodes, and `exports` that are not read at all. */
 const NOT_SERVED: ReadonlySet<string> = new Set(["node10", "node16-cjs"]);
+
+/** Uses each entry point that an app's program needs. */
+const USER_PROGRAM = `import { app, index, on, open, type } from "millrace";
+import { connect } from "millrace/client";
+import { httpApp } from "millrace/http";
+import { testKernel } from "millrace/testing";
+
+export const shop = app("shop", ({ cell, collection, event }) => {
+  const prices = cell<number[]>("prices", []);
+  const tasks = collection("tasks", type<{ due: string }>(), { indexes: [index("by_due", (task) => [task.due])] });
+  const placed = event("Order.Placed", type<{ price: number }>());
+  return {
+    commands: {
+      "Shop.Order": (order: { price: number }, tx) => {
+        tx.update(prices, (all) => [...all, order.price]);
+        tx.emit(placed, order);
+        return { orders: tx.get(prices).length };
+      },
+    },
+    queries: { "Shop.Due": () => tasks.page({ index: "by_due" }).elements.length },
+    on: { mail: on(placed, ({ price }) => console.log(price), { retry: 5 }) },
+  };
+});
+
+await using kernel = await open(shop, { file: "shop.db" });
+export const { orders }: { orders: number } = await kernel.command("Shop.Order", { price: 30 });
+// @ts-expect-error A query is no command.
+await kernel.command("Shop.Due");
+export const routes = httpApp(kernel.kernel);
+await using client = await connect<typeof shop>({ path: "kernel.sock" });
+export const due: number = await client.query("Shop.Due");
+await using simulated = await testKernel(shop);
+await simulated.advance("5 min");
+`;
 
 let project: UserProject;
 let tarball: string;
@@ -46,7 +80,7 @@ async function installed(): Promise<string> {
     readdirSync(join(folder, "node_modules"))
       .filter((name) => !name.startsWith("."))
       .sort(),
-  ).toEqual(["millrace", ...names].sort());
+  ).toEqual([...new Set(["millrace", ...names.map((name) => name.split("/")[0] as string)])].sort());
   return folder;
 }
 
@@ -63,6 +97,16 @@ describe("the packed package", () => {
     const doctor = await runProgram(process.execPath, [command, "doctor"], { cwd: folder });
     expect(doctor).toMatchObject({ code: 0, stderr: "" });
     expect(await kernel.stop()).toBe(0);
+  });
+
+  test("[K48] types of the installed tarball compile in a user's project without skipLibCheck", async () => {
+    const folder = await installed();
+    for (const name of ["@types", "undici-types"])
+      symlinkSync(join(ROOT, "node_modules", name), join(folder, "node_modules", name));
+    const compilerOptions = { ...COMPILER_OPTIONS, skipLibCheck: false };
+    writeFileSync(join(folder, "tsconfig.json"), JSON.stringify({ compilerOptions, files: ["user.ts"] }));
+    writeFileSync(join(folder, "user.ts"), USER_PROGRAM);
+    expect(await runProgram(TSC, ["-p", "tsconfig.json"], { cwd: folder })).toMatchObject({ code: 0, stdout: "" });
   });
 
   test("[K48] the package has no syntax that only the newest engines know", () => {

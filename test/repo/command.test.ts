@@ -517,7 +517,7 @@ describe("calls", () => {
     [["send", "Memory.Set", "-"], /^millrace: the data is not JSON \(.*\); the standard input has to have .*\n$/],
     [["emit"], /^millrace: name a type of event, like Email\.Received\n$/],
     [["show", "document"], /^millrace: name the document by its id: millrace show document <id>\n$/],
-    [["start", "app.ts", "now"], /^millrace: one word too many: "now"; usage: millrace start \[app\] \[--stdio\]\n$/],
+    [["start", "app.ts", "now"], /^millrace: one word too many: "now"; usage: millrace start \[app\] \[--stdio\] /],
     [["send"], /^millrace: name a type, like Memory\.Set; .*\n$/],
     [["send", "Memory.Set", "{oops"], /^millrace: the data is not JSON \(.*\); put it in single quotes: .*\n$/],
     [["send", "memory"], /^millrace: a message type is two PascalCase names .*\n$/],

@@ -2,8 +2,8 @@ import { describe, expect, test } from "#test";
 import { simulate } from "../../src/host/simulate.ts";
 import { type Sightings, StreamSimulation } from "./stream-simulation.ts";
 
-/** 31 and 81 kill a process between a handling and its follow-up; 451 found a send that overtook another during a roll-back. */
-const SEEDS = [...Array.from({ length: 20 }, (_, i) => i + 1), 31, 81, 451];
+/** 64 and 85 kill a process between a handling and its follow-up; 451 found a send that overtook another in a roll-back. */
+const SEEDS = [...Array.from({ length: 20 }, (_, i) => i + 1), 31, 64, 81, 85, 451];
 
 describe("streams from seeds", () => {
   test("[I11] [I10] [I4] conflicts, duplicates, lost answers and kills: every order once, as if one after the other; equal seeds, equal traces", async () => {

@@ -1,6 +1,6 @@
 /**
  * The store on Postgres, for several kernels on several machines. Writes go through one `Writer`, reads through a
- * connection of their own. SPEC: S1, S260-S268; decision 0042.
+ * connection of their own. SPEC: S1, S260-S270; decision 0042.
  */
 import type { CommitIdentity, CommitOutcome, CommitRequest } from "../commit.ts";
 import type { StoreConnection } from "../connection.ts";
@@ -119,8 +119,9 @@ export class PostgresStore implements Store {
     this.#watch = new Watch(options, () => this.#writer.incarnation);
   }
 
-  open(): Promise<void> {
-    return this.#writer.open();
+  async open(): Promise<void> {
+    await this.#writer.open();
+    await this.#read((link) => this.#watch.begin(link));
   }
 
   // Documents --------------------------------------------------------------------------------------------------------

@@ -36,7 +36,7 @@ export class Watch {
   #isConnecting = false;
   #timer: Timer | undefined;
   #isClosed = false;
-  /** The sum of the counters of the other writers; undefined before the first look of a connection. */
+  /** The sum of the counters of the other writers at the last look; first of all, when the store was opened. */
   #seen: string | undefined;
   /** Whether another writer is open: without one, no hint is sent. */
   #hasOthers = true;
@@ -101,7 +101,6 @@ export class Watch {
       const link = await Link.open(this.#options);
       if (this.#isClosed) return await link.close();
       this.#link = link;
-      this.#seen = undefined;
       if (this.#options.notice === "listen") {
         link.onNotice((payload) => this.#told(payload));
         await link.query(`LISTEN ${this.#channel}`);
@@ -142,22 +141,30 @@ export class Watch {
     this.#arm();
   }
 
+  /** Reads the counters of the other writers: later changes are compared with them. */
+  async begin(link: Link): Promise<void> {
+    this.#seen = (await this.#counters(link))?.sum;
+  }
+
   async #look(): Promise<void> {
-    const own = this.#incarnation();
+    const link = this.#link;
+    const counters = link && (await this.#counters(link));
+    if (counters === undefined) return;
+    this.#hasOthers = counters.others > 0;
+    const hasMoved = this.#seen !== counters.sum;
+    this.#seen = counters.sum;
+    if (hasMoved) this.#tell({ by: 0, spaces: undefined, journal: true });
+  }
+
+  async #counters(link: Link): Promise<{ readonly sum: string; readonly others: number } | undefined> {
     this.statements++;
-    const [row] = (await this.#link?.query(
+    const [row] = await link.query(
       `SELECT coalesce(sum(moves), 0)::text || ' ' || coalesce(max(incarnation), 0) AS sum,
          count(*) FILTER (WHERE NOT ended) AS others FROM ${this.#options.schema}.writer WHERE incarnation <> $1`,
-      [own],
+      [this.#incarnation()],
       `${this.#options.schema} look`,
-    )) ?? [undefined];
-    if (row === undefined) return;
-    this.#hasOthers = Number(row["others"]) > 0;
-    const sum = String(row["sum"]);
-    // The first look of a connection always tells: a change may have come before it.
-    const hasMoved = this.#seen !== sum;
-    this.#seen = sum;
-    if (hasMoved) this.#tell({ by: 0, spaces: undefined, journal: true });
+    );
+    return row && { sum: String(row["sum"]), others: Number(row["others"]) };
   }
 
   #told(payload: string): void {
@@ -167,6 +174,7 @@ export class Watch {
 
   #tell({ spaces, journal }: Hint): void {
     for (const watcher of this.#watchers) {
+      watcher.noteForeign();
       if (spaces === undefined) watcher.noteAll();
       else for (const space of spaces) watcher.note(space, journal);
       if (spaces?.length === 0) watcher.note(undefined, journal);
@@ -200,6 +208,7 @@ class ListenerCalls {
   #spaces: Set<string> | "unknown" = new Set();
   #journal = false;
   #connection = false;
+  #isForeign = false;
   #state: "idle" | "scheduled" | "stopped" = "idle";
 
   constructor(host: Host, listener: (change: StoreChange) => void) {
@@ -220,8 +229,14 @@ class ListenerCalls {
     this.#schedule();
   }
 
+  /** Another store object made the change that is noted next. */
+  noteForeign(): void {
+    this.#isForeign = true;
+  }
+
   noteConnection(): void {
     this.#connection = true;
+    this.#isForeign = true;
     this.noteAll();
   }
 
@@ -240,8 +255,10 @@ class ListenerCalls {
     if (this.#state === "stopped") return;
     const spaces = this.#spaces === "unknown" ? undefined : [...this.#spaces];
     const connection = this.#connection ? ({ connection: true } as const) : {};
-    const change: StoreChange = { spaces, journal: this.#journal, ...connection };
+    const foreign = this.#isForeign ? ({ isForeign: true } as const) : {};
+    const change: StoreChange = { spaces, journal: this.#journal, ...foreign, ...connection };
     this.#connection = false;
+    this.#isForeign = false;
     this.#spaces = new Set();
     this.#journal = false;
     this.#state = "idle";
