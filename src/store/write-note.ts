@@ -1,6 +1,6 @@
 /**
  * The effect of a write as listeners of `Store.watch` need it, and its collection until they are notified. From it a
- * listener knows that a write of its own store object left it no work, and does not read the store. SPEC: S23, S225.
+ * listener knows that a write of its own store object left it no work, and does not read the store. SPEC: S23, S275.
  */
 import type { CommitRequest } from "./commit.ts";
 import type { JournalEntry, Settlement } from "./journal.ts";

@@ -217,7 +217,7 @@ export function feedCases(open: OpenStore): void {
       await foreign;
     });
 
-    test("[S270] a notice of own writes names sequences, claimable rows and due rows, where the store gives details", async () => {
+    test("[S275] a notice of own writes names sequences, claimable rows and due rows, where the store gives details", async () => {
       await using at = await open();
       const settledRow = {
         ...entry(),
