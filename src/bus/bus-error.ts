@@ -42,6 +42,19 @@ export class EventsGone extends BusError {
   }
 }
 
+/** Errors for messages that the store may take later. A thrown value may be a hostile object: it is looked up. */
+const passing = new WeakSet<object>();
+
+export function isNotStored(error: object): boolean {
+  return passing.has(error);
+}
+
+function notStored(code: "BUS_NOT_STORED" | "BUS_UNKNOWN", message: string): BusError {
+  const error = new BusError(code, message);
+  passing.add(error);
+  return error;
+}
+
 /** What a publisher is told when the store did not take an event. */
 export function notPublished(rejection: Rejection): BusError {
   switch (rejection.class) {
@@ -49,9 +62,9 @@ export function notPublished(rejection: Rejection): BusError {
     case "refused":
       return new BusError("BUS_REFUSED", `the event was not published: ${rejection.message}`);
     case "unknown":
-      return new BusError("BUS_UNKNOWN", `nobody knows whether the event was published: ${rejection.message}`);
+      return notStored("BUS_UNKNOWN", `nobody knows whether the event was published: ${rejection.message}`);
     case "stale":
     case "failed":
-      return new BusError("BUS_NOT_STORED", `the event was not published: ${rejection.message}; publish it again`);
+      return notStored("BUS_NOT_STORED", `the event was not published: ${rejection.message}; publish it again`);
   }
 }

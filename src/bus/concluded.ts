@@ -1,10 +1,12 @@
 /**
  * Values that a plain handler throws to say how its event or command ended.
  *
- * `Concluded`: thrown if its event or command is over without having been handled: its row is done, with this ending. It is no failure: it is not
+ * `Concluded`: thrown if its event or command is over without having been handled.
+ * Its row is done, with this ending. It is no failure: it is not
  * retried, and leaves no dead letter. SPEC: J124.
  */
 import type { Ending } from "../store/journal.ts";
+import { isNotStored } from "./bus-error.ts";
 
 /** A thrown value may be a hostile object: it is looked up, never asked. */
 const endings = new WeakMap<object, Ending>();
@@ -12,14 +14,28 @@ const endings = new WeakMap<object, Ending>();
 /** Delays of `RetryLater`, in milliseconds. */
 const delays = new WeakMap<object, number>();
 const settled = new WeakSet<object>();
+const notTaken = new WeakSet<object>();
 
-/** Thrown by a plain handler that wants its next attempt after a delay of its own, whatever the policy of the subscription. SPEC: U103. */
+/** Thrown by a plain handler that chooses the delay before its next attempt. The policy is not asked. SPEC: U103. */
 export class RetryLater extends Error {
   override readonly name = "RetryLater";
 
   constructor(reason: string, delayMs: number) {
     super(reason);
     delays.set(this, delayMs);
+  }
+}
+
+/**
+ * Thrown by a handler that sent a message which the store or a queue did not take for want of room. The event is
+ * delivered again after growing waits, without a look at the retry policy. SPEC: J214.
+ */
+export class NotTaken extends Error {
+  override readonly name = "NotTaken";
+
+  constructor(reason: string, options?: ErrorOptions) {
+    super(reason, options);
+    notTaken.add(this);
   }
 }
 
@@ -52,6 +68,11 @@ export function delayIn(thrown: unknown): number | undefined {
 
 export function isSettled(thrown: unknown): boolean {
   return isObject(thrown) && settled.has(thrown);
+}
+
+/** Whether the store or a queue may take the same message later. */
+export function isPassing(thrown: unknown): boolean {
+  return isObject(thrown) && (notTaken.has(thrown) || isNotStored(thrown));
 }
 
 function isObject(value: unknown): value is object {

@@ -14,7 +14,7 @@ import type { Store } from "../store/store.ts";
 import { callHandler, type HandlerEnd } from "../work/handler-call.ts";
 import type { HandlerFailure } from "../work/handler-options.ts";
 import { retryDelayMs, worthRetrying } from "../work/retry-policy.ts";
-import { delayIn, endingIn, isSettled } from "./concluded.ts";
+import { delayIn, endingIn, isPassing, isSettled } from "./concluded.ts";
 import type { Event } from "./event.ts";
 import { DONE, type EventRun, RECORDED, SKIPPED, type StepFailure, type StepResult } from "./event-run.ts";
 import { type Handler, HandlerContext } from "./handler.ts";
@@ -161,7 +161,7 @@ export class Delivery implements ShareListener {
     if (ending !== undefined) return { kind: "done", ending };
     if (isSettled(thrown)) return this.#settledByHandler(run);
     const delayMs = delayIn(thrown);
-    if (delayMs !== undefined) return this.#retryAfter(run, step, (thrown as Error).message, delayMs);
+    if (delayMs !== undefined) return this.#retryAfter(run, step, { error: (thrown as Error).message, delayMs });
     return this.#failure(run, step, errorText(end.error), thrown, end.kind);
   }
 
@@ -171,8 +171,20 @@ export class Delivery implements ShareListener {
     return LEFT;
   }
 
-  /** The handler chose the time of its next attempt. */
-  #retryAfter(run: EventRun, step: Step, error: string, delayMs: number): StepResult {
+  /** The store had no room for its effect or its messages: no failure of the handler, so its policy is not asked. */
+  #deliverAgain(run: EventRun, step: Step, error: string, thrown?: unknown): StepResult {
+    const { backoff } = step.subscription.retry;
+    const policy = { ...(backoff && { backoff }), attempts: Number.POSITIVE_INFINITY };
+    const delayMs = retryDelayMs(policy, run.attemptOf(step), this.#parts.host) ?? 0;
+    return this.#retryAfter(run, step, { error, delayMs, thrown });
+  }
+
+  /** The time of the next attempt does not follow from the policy. */
+  #retryAfter(
+    run: EventRun,
+    step: Step,
+    { error, delayMs, thrown }: { readonly error: string; readonly delayMs: number; readonly thrown?: unknown },
+  ): StepResult {
     const { store, observe } = this.#parts;
     const { id: event, topic } = run;
     observe({
@@ -181,7 +193,7 @@ export class Delivery implements ShareListener {
       topic,
       subscriber: step.subscriber,
       error,
-      thrown: undefined,
+      thrown,
       outcome: "retry",
     });
     return { kind: "retry", error, atMs: store.now() + delayMs };
@@ -218,6 +230,7 @@ export class Delivery implements ShareListener {
         held.over(run, "lost");
         return LEFT;
       case "failed":
+        if (end.isPassing) return this.#deliverAgain(run, step, end.error, end.thrown);
         return this.#failure(run, step, end.error, end.thrown, end.cause);
       case "failure-handled":
         return { kind: "failed", error: end.error };
@@ -231,6 +244,7 @@ export class Delivery implements ShareListener {
     thrown?: unknown,
     kind: HandlerFailure["kind"] = "threw",
   ): StepEnd {
+    if (isPassing(thrown)) return this.#deliverAgain(run, step, failure, thrown);
     const { host, store, observe } = this.#parts;
     const { retry } = step.subscription;
     const worth = worthRetrying(retry, thrown);

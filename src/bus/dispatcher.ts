@@ -64,6 +64,8 @@ export class Dispatcher implements HeldEventsListener, LeaseListener {
   /** Until then writes of others are not looked for; set while we are busy. By the monotonic clock. */
   #watchFromMs = 0;
   #watchTimer: Timer | undefined;
+  /** Whether a noticed write may have left rows to claim. */
+  #mayHaveRows = false;
   #unwatch: () => void = () => {};
   /** Who waits until nothing is held any more. */
   #waiters: readonly Waiter[] = [];
@@ -87,9 +89,9 @@ export class Dispatcher implements HeldEventsListener, LeaseListener {
     await store.recover();
     await consumers.start();
     await lease.start();
-    this.#unwatch = store.watch(({ journal, connection }) => {
+    this.#unwatch = store.watch(({ journal, own, connection }) => {
       if (connection && store.connection.state === "connected") this.#connected();
-      if (journal) this.#noticed();
+      if (journal) this.#noticed(own?.claimable !== false);
     });
     this.#state = this.#startsAs;
     claimer.active = this.#state === "running";
@@ -258,8 +260,11 @@ export class Dispatcher implements HeldEventsListener, LeaseListener {
   }
 
   /** Somebody has written to the journal, perhaps we ourselves. */
-  #noticed(): void {
-    const { host } = this.#parts;
+  #noticed(mayHaveRows: boolean): void {
+    const { host, serial } = this.#parts;
+    // An own write that left no claimable row can only end the wait of a serial order.
+    if (!mayHaveRows && !serial.isBlocked) return;
+    this.#mayHaveRows ||= mayHaveRows;
     if (this.#watchTimer !== undefined) return;
     const waitMs = this.#watchFromMs - host.monotonic();
     if (waitMs <= 0) return this.#look();
@@ -272,7 +277,9 @@ export class Dispatcher implements HeldEventsListener, LeaseListener {
     this.#watchTimer = undefined;
     this.#watchFromMs = host.monotonic() + WATCH_PAUSE_MS;
     serial.recheck();
-    this.backlog();
+    const mayHaveRows = this.#mayHaveRows;
+    this.#mayHaveRows = false;
+    if (mayHaveRows) this.backlog();
   }
 
   #armPoll(): void {

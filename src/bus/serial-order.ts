@@ -135,9 +135,14 @@ export class SerialOrder {
     this.#leaveLanes(run);
   }
 
+  /** Whether a run waits for an event that this process does not hold. */
+  get isBlocked(): boolean {
+    return this.#blocked.size > 0;
+  }
+
   /** Looks again at what we wait for, after something may have been settled elsewhere. */
   recheck(): void {
-    this.#lookAgain = this.#blocked.size > 0;
+    this.#lookAgain = this.isBlocked;
     if (this.#lookAgain || this.#wanted > this.#checkedThrough) void this.#ask();
   }
 

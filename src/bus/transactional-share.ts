@@ -53,8 +53,15 @@ export type ShareEnd =
   | { readonly kind: "already" }
   /** Another process holds the event, or the store has stopped: this process cannot settle it. */
   | { readonly kind: "lost" }
-  /** `thrown` is the value that its handler threw, if it did. */
-  | { readonly kind: "failed"; readonly cause: ShareFailure; readonly error: string; readonly thrown?: unknown }
+  | {
+      readonly kind: "failed";
+      readonly cause: ShareFailure;
+      readonly error: string;
+      /** The value that its handler threw, if it did. */
+      readonly thrown?: unknown;
+      /** Whether the store had no room for its commit and may have some later. */
+      readonly isPassing?: boolean;
+    }
   /** It has failed for good, and its `onFailed` was called; its share is still to be settled. */
   | { readonly kind: "failure-handled"; readonly error: string };
 
@@ -261,7 +268,8 @@ export class TransactionalShare {
     if (next.kind === "already") return next;
     // Only the receipt can tell whether it is there: the event goes back to the journal with its lease.
     if (next.rejection.class === "unknown") this.#lease.doubt(run.lease);
-    return next.kind === "lost" ? LOST : notCommitted(next.rejection.message);
+    const { class: rejectionClass, message } = next.rejection;
+    return next.kind === "lost" ? LOST : notCommitted(message, rejectionClass === "failed");
   }
 
   #over({ run, step, attempt }: Handling, over: ShareEnd): void {
@@ -289,8 +297,8 @@ export class TransactionalShare {
   }
 }
 
-function notCommitted(error: string): ShareEnd {
-  return { kind: "failed", cause: "not-committed", error };
+function notCommitted(error: string, isPassing = false): ShareEnd {
+  return { kind: "failed", cause: "not-committed", error, isPassing };
 }
 
 function landed(settlement: Settlement): ShareEnd {

@@ -2,6 +2,7 @@
  * Events: into the journal before a subscriber gets them, and from the journal to one subscriber at a time, each as a
  * `Parcel` (RFC 0032 §9.3). Without a journal all subscribers get them at once. SPEC: L9, L90, K26.
  */
+import { isPassing, NotTaken } from "../bus/concluded.ts";
 import type { Host } from "../host/host.ts";
 import { RELAYED_EVENT_HEARD_MS } from "../limits.ts";
 import type { Message } from "../message/envelope.ts";
@@ -17,7 +18,7 @@ import { copyMessage } from "./emission.ts";
 import type { DeliveryOptions, EventJournal } from "./event-journal.ts";
 import type { Inbound, Origin } from "./inbound.ts";
 import type { Observations } from "./observation.ts";
-import { DeliveryFailed, Parcel } from "./parcel.ts";
+import { DeliveryFailed, Parcel, type ParcelFailure } from "./parcel.ts";
 import type { RoutingTable } from "./routing-table.ts";
 import type { SupervisedActor } from "./supervised-actor.ts";
 
@@ -101,7 +102,7 @@ export class EventFanout {
       (thrown: unknown) => {
         this.#unheard.get(message.metadata.id)?.give();
         const reason = `not journaled: ${thrownText(thrown)}`;
-        sending?.done(`${message.type} was ${reason}`);
+        sending?.done(`${message.type} was ${reason}`, isPassing(thrown));
         this.#notJournaled(origin, message, thrown instanceof Failure ? thrown : new Failure(503, reason), reason);
       },
     );
@@ -128,9 +129,10 @@ export class EventFanout {
   /** Takes an event through one subscriber for the journal; rejects with the failure of its handler. */
   #deliver(message: Message, name: string, attempt?: Attempt): Promise<unknown> {
     return new Promise((resolve, reject) => {
-      const over = (failure: string | undefined, thrown: unknown) => {
-        const { end } = parcel;
-        if (failure !== undefined) reject(new DeliveryFailed(failure, { thrown, isTimeout: parcel.isTimeout }));
+      const over = (failure: ParcelFailure | undefined, thrown: unknown) => {
+        const { end, isTimeout } = parcel;
+        if (failure?.isPassing) reject(new NotTaken(failure.reason));
+        else if (failure !== undefined) reject(new DeliveryFailed(failure.reason, { thrown, isTimeout }));
         else if (end === undefined || end.kind === "returned") resolve(end?.value);
         else reject(end.error);
       };

@@ -13,7 +13,7 @@
  * commands that the journal delivers are dispatched here. Not here: claims, leases, retries (the bus).
  */
 
-import { Concluded, RetryLater, Settled } from "../bus/concluded.ts";
+import { Concluded, isPassing, RetryLater, Settled } from "../bus/concluded.ts";
 import type { Host } from "../host/host.ts";
 import { COMMANDS_KEPT_MAX } from "../limits.ts";
 import type { Message } from "../message/envelope.ts";
@@ -148,7 +148,7 @@ export class KeptCommands {
     const lost = (reason: string) => (isWaitedFor ? undefined : `${message.type} was not journaled: ${reason}`);
     const refusal = this.#refusal(actor, isWaitedFor);
     if (refusal !== undefined) {
-      sending?.done(lost(refusal));
+      sending?.done(lost(refusal), true);
       answers.refuse({ message, origin }, 503, refusal);
       return undefined;
     }
@@ -161,7 +161,7 @@ export class KeptCommands {
         this.#isKept(entry, before);
       },
       (thrown: unknown) => {
-        sending?.done(lost(thrownText(thrown)));
+        sending?.done(lost(thrownText(thrown)), isPassing(thrown));
         this.#isNotKept(entry, thrown);
       },
     );

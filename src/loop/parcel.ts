@@ -9,6 +9,7 @@
  * A parcel is over exactly once. The actor ends it; the router counts the sent messages, each by a `Sending` of its
  * own.
  */
+import { isPassing } from "../bus/concluded.ts";
 import type { Message } from "../message/envelope.ts";
 import type { Attempt } from "../work/attempt.ts";
 import type { HandlerEnd } from "../work/handler-call.ts";
@@ -28,6 +29,12 @@ export class DeliveryFailed extends Error {
   }
 }
 
+export interface ParcelFailure {
+  readonly reason: string;
+  /** Whether the store or a queue had no room for a message: the event is to be delivered again. */
+  readonly isPassing: boolean;
+}
+
 export class Parcel {
   readonly message: Message;
   /** Of an event for a transactional handler. */
@@ -36,16 +43,20 @@ export class Parcel {
   end: HandlerEnd | undefined;
   /** Whether its handler took too long; set before it ends. */
   isTimeout = false;
-  readonly #over: (failure: string | undefined, thrown: unknown) => void;
+  readonly #over: (failure: ParcelFailure | undefined, thrown: unknown) => void;
   /** Sent messages that are neither journaled nor refused yet. */
   #unjournaled = 0;
   #isHandled = false;
   #isOver = false;
-  #failure: string | undefined;
+  #failure: ParcelFailure | undefined;
   #thrown: unknown;
 
   /** `over` is called once, with the first failure if there is one. */
-  constructor(message: Message, over: (failure: string | undefined, thrown: unknown) => void, attempt?: Attempt) {
+  constructor(
+    message: Message,
+    over: (failure: ParcelFailure | undefined, thrown: unknown) => void,
+    attempt?: Attempt,
+  ) {
     this.message = message;
     this.attempt = attempt;
     this.#over = over;
@@ -59,13 +70,13 @@ export class Parcel {
   ended(failure?: string, thrown?: unknown): void {
     this.#isHandled = true;
     this.#thrown = thrown;
-    this.fail(failure);
+    this.fail(failure, isPassing(thrown));
     this.#checkOver();
   }
 
   /** Notes a failure; the first one counts. */
-  fail(failure: string | undefined): void {
-    this.#failure ??= failure;
+  fail(reason: string | undefined, isPassing = false): void {
+    if (reason !== undefined) this.#failure ??= { reason, isPassing };
   }
 
   /**
@@ -77,9 +88,9 @@ export class Parcel {
     return new Sending(this);
   }
 
-  journaled(failure: string | undefined): void {
+  journaled(failure: string | undefined, isPassing: boolean): void {
     this.#unjournaled--;
-    this.fail(failure);
+    this.fail(failure, isPassing);
     this.#checkOver();
   }
 
@@ -98,10 +109,10 @@ export class Sending {
     this.#parcel = parcel;
   }
 
-  /** The journal has it, or its receiver; or it is lost, for the reason `failure`. */
-  done(failure?: string): void {
+  /** The journal or its receiver has it; or it is lost, for a reason. `isPassing`: it may be taken later. */
+  done(failure?: string, isPassing = false): void {
     const parcel = this.#parcel;
     this.#parcel = undefined;
-    parcel?.journaled(failure);
+    parcel?.journaled(failure, isPassing);
   }
 }

@@ -231,7 +231,7 @@ export class Router implements ActorHome {
     answers.refuse(sent, 503, refusal);
     const reason = `${message.type} was not taken: ${refusal}`;
     const isHeard = origin.kind === "actor" && message.kind === "command" && origin.actor.awaits(message.metadata.id);
-    sent.sending?.done(isHeard ? undefined : reason);
+    sent.sending?.done(isHeard ? undefined : reason, true);
     return message.kind === "event" ? new Failure(503, reason) : undefined;
   }
 

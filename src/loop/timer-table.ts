@@ -110,8 +110,8 @@ export class TimerTable {
 
   /** Sends the firings that an earlier process did not finish, and waits for the timers that it left. */
   open(): void {
-    this.#unwatch = this.#rows.watch?.(({ journal }) => {
-      if (journal) this.#lookLater();
+    this.#unwatch = this.#rows.watch?.(({ journal, own }) => {
+      if (journal && own?.due !== false) this.#lookLater();
     });
     this.#takeTurn();
   }

@@ -25,7 +25,7 @@ import type { WorkBoard, WorkEntry } from "../work/work-board.ts";
 import type { ActorEvent, ActorListener, CapabilityActor, Posted } from "./capability.ts";
 import { type CapabilityDefinition, dispatch, requireHandlers } from "./capability-definition.ts";
 import { MadeMessageEvent, MailboxActor } from "./mailbox-actor.ts";
-import { Parcel } from "./parcel.ts";
+import { Parcel, type ParcelFailure } from "./parcel.ts";
 
 /** The part of a Worker that is used here; a Web Worker has it. */
 export interface WorkerLike {
@@ -226,8 +226,8 @@ export function serve(handlers: WorkerHandlers, port: WorkerPort = webPort()): v
     const message = data as Message;
     if (isAnswer(message)) return actor.postMessage(message);
     const { id } = message.metadata;
-    const over = (failed: string | undefined) =>
-      port.postMessage({ handled: id, ...(failed === undefined ? {} : { failed }) } satisfies Handled);
+    const over = (failure: ParcelFailure | undefined) =>
+      port.postMessage({ handled: id, ...(failure && { failed: failure.reason }) } satisfies Handled);
     actor.accept({ message, request: undefined, parcel: new Parcel(message, over) });
   });
 }

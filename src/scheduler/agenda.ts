@@ -3,6 +3,8 @@
  * run when `primary` is empty. Nodes behind a closed time gate are held by `gates.ts`. Components that invalidate or
  * demand a node offer it here; the pass takes nodes from here. It knows neither values nor demand.
  */
+import { overlap } from "../store/path-operation.ts";
+import type { Address, DocumentIndex } from "./address.ts";
 import type { Gates } from "./gates.ts";
 import { RUNNING, type SchedulerNode, UNQUEUED } from "./node.ts";
 import { WorkQueue } from "./work-queue.ts";
@@ -15,6 +17,8 @@ export interface Waker {
 export class Agenda {
   readonly primary = new WorkQueue();
   readonly idle = new WorkQueue();
+  /** Of the nodes in `idle`. */
+  readonly envelopes = new EnvelopeIndex();
   readonly #gates: Gates;
   #waker: Waker | undefined;
   /** Effects held back until a plain read ends; undefined if no plain read is in progress. */
@@ -37,7 +41,9 @@ export class Agenda {
     // The runner offers a running node again when its run ends.
     if (node.slot !== UNQUEUED) return;
     if (this.#heldEffects !== undefined && node.kind === "effect") return void this.#heldEffects.push(node);
-    this.#queueOf(node).push(node);
+    const queue = this.#queueOf(node);
+    queue.push(node);
+    if (queue === this.idle) this.envelopes.add(node);
     this.#waker?.wake();
   }
 
@@ -76,7 +82,11 @@ export class Agenda {
   }
 
   #unqueue(node: SchedulerNode): void {
-    if (node.slot >= 0) this.#queueOf(node).remove(node);
+    if (node.slot >= 0) {
+      const queue = this.#queueOf(node);
+      queue.remove(node);
+      if (queue === this.idle) this.envelopes.remove(node);
+    }
     if (node.promoted) node.promoted = false;
   }
 
@@ -88,6 +98,7 @@ export class Agenda {
   /** Moves a materializer to the primary queue because primary work is about to read its output. */
   promote(node: SchedulerNode): void {
     this.idle.remove(node);
+    this.envelopes.remove(node);
     node.promoted = true;
     this.primary.push(node);
   }
@@ -103,5 +114,58 @@ export class Agenda {
 
   get size(): number {
     return [...this.primary, ...this.idle].length;
+  }
+}
+
+const NO_NODES: ReadonlySet<SchedulerNode> = new Set();
+
+/**
+ * The queued materializers by the documents of their envelopes: a read finds those that it must wait for without a look
+ * at the others. SPEC: R222.
+ */
+class EnvelopeIndex {
+  readonly #places = new Map<DocumentIndex, Map<SchedulerNode, Address[]>>();
+  /** Materializers that were compared with a read. Tests bound it. */
+  visited = 0;
+
+  add(node: SchedulerNode): void {
+    for (const place of node.envelope ?? []) {
+      const nodes = this.#places.get(place.home) ?? new Map<SchedulerNode, Address[]>();
+      this.#places.set(place.home, nodes.set(node, [...(nodes.get(node) ?? []), place]));
+    }
+  }
+
+  remove(node: SchedulerNode): void {
+    for (const { home } of node.envelope ?? []) {
+      const nodes = this.#places.get(home);
+      if (nodes?.delete(node) && nodes.size === 0) this.#places.delete(home);
+    }
+  }
+
+  /** The materializers with a place in their envelope that overlaps a place that the reader reads. */
+  readBy(reader: SchedulerNode): ReadonlySet<SchedulerNode> {
+    let found: Set<SchedulerNode> | undefined;
+    for (let edge = reader.reads; edge !== null; edge = edge.next) {
+      const { home, path } = edge.address;
+      const nodes = this.#places.get(home);
+      if (nodes === undefined) continue;
+      found ??= new Set();
+      for (const [node, places] of nodes) {
+        this.visited++;
+        if (places.some((place) => overlap(place.path, path))) found.add(node);
+      }
+    }
+    return found ?? NO_NODES;
+  }
+
+  /** Throws unless it has exactly the given nodes. */
+  checkInvariants(queued: Iterable<SchedulerNode>): void {
+    const expected = new Set(queued);
+    const here = new Set([...this.#places.values()].flatMap((nodes) => [...nodes.keys()]));
+    for (const node of here)
+      if (!expected.has(node)) throw new Error(`Scheduler: ${node.id} is indexed, but not queued`);
+    for (const node of expected)
+      if (!here.has(node) && (node.envelope ?? []).length > 0)
+        throw new Error(`Scheduler: ${node.id} is queued, but not indexed`);
   }
 }

@@ -12,6 +12,8 @@ export interface SchedulerStats {
   readonly readersVisited: number;
   /** Reads registered or dropped. */
   readonly indexWrites: number;
+  /** Queued materializers that were compared with a read. */
+  readonly envelopesVisited: number;
   /** Writes of computations outside of their declared outputs. */
   readonly outsideWrites: number;
   readonly queued: number;
@@ -36,6 +38,7 @@ export function statsOf(components: Components): SchedulerStats {
     failures: introspection.failures,
     readersVisited: invalidation.visited,
     indexWrites: graph.indexWrites,
+    envelopesVisited: agenda.envelopes.visited,
     outsideWrites: introspection.outsideWrites,
     queued: agenda.size,
     gated: gates.held.size,

@@ -3,7 +3,6 @@
  * of their envelope (§4.3), and nodes of circles as far as possible. It is checked when a node is about to run, and
  * corrected by changing heights. It has no state.
  */
-import { overlap } from "../store/path-operation.ts";
 import type { Agenda } from "./agenda.ts";
 import type { Graph } from "./graph.ts";
 import { upstream } from "./graph-walk.ts";
@@ -43,8 +42,7 @@ export class Precedence {
   /** Orders queued materializers whose envelope the node reads before it; true if there were any. */
   promoteBefore(node: SchedulerNode): boolean {
     let promoted = false;
-    for (const materializer of [...this.#agenda.idle]) {
-      if (!readsInside(node, materializer)) continue;
+    for (const materializer of this.#agenda.envelopes.readBy(node)) {
       // If the materializer reads from the node, the node runs first.
       if (upstream(materializer).has(node)) continue;
       this.#graph.heights.order(node, materializer);
@@ -53,13 +51,4 @@ export class Precedence {
     }
     return promoted;
   }
-}
-
-function readsInside(reader: SchedulerNode, materializer: SchedulerNode): boolean {
-  for (let edge = reader.reads; edge !== null; edge = edge.next) {
-    for (const place of materializer.envelope ?? []) {
-      if (place.home === edge.address.home && overlap(place.path, edge.address.path)) return true;
-    }
-  }
-  return false;
 }

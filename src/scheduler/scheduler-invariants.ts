@@ -125,6 +125,7 @@ function checkOrder(nodes: readonly SchedulerNode[], { heights }: Graph): void {
 function checkAgenda(nodes: readonly SchedulerNode[], { agenda, gates }: Parts): void {
   agenda.primary.checkInvariants();
   agenda.idle.checkInvariants();
+  agenda.envelopes.checkInvariants(agenda.idle);
   const queued = new Set([...agenda.primary, ...agenda.idle]);
   for (const node of nodes) {
     const check = checker(node);

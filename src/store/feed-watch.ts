@@ -11,6 +11,8 @@ import type { Store } from "./store.ts";
 
 /** Reads the feed. */
 export interface FeedFollower {
+  /** The sequence of the last commit that is integrated or confirmed. */
+  readonly position: number;
   catchUp(): Promise<void>;
   /** Receives errors that no caller waits for. */
   tell(trouble: unknown): void;
@@ -31,8 +33,10 @@ export class FeedWatch {
     const { host, store, space, follower } = parts;
     this.#follower = follower;
     this.#retry = new RetryTimer(host, () => this.#look(), { startMs: FEED_RETRY_MS, maxMs: FEED_RETRY_MAX_MS });
-    this.#unwatch = store.watch(({ spaces }) => {
-      if (spaces === undefined || spaces.includes(space)) this.#look();
+    this.#unwatch = store.watch(({ spaces, own }) => {
+      if (spaces !== undefined && !spaces.includes(space)) return;
+      const sequence = own?.sequences.get(space) ?? Number.POSITIVE_INFINITY;
+      if (sequence > follower.position) this.#look();
     });
   }
 

@@ -303,8 +303,19 @@ export interface StoreChange {
   readonly journal: boolean;
   /** Present if another store object or another process made one of the changes. */
   readonly isForeign?: true;
+  /** Details that tell a listener whether it has to read. Only if this store object made all changes; may be absent. */
+  readonly own?: OwnChange;
   /** Present if the state or the history of `Store.connection` has changed. */
   readonly connection?: true;
+}
+
+export interface OwnChange {
+  /** The sequence of each changed space after the last change. */
+  readonly sequences: ReadonlyMap<string, number>;
+  /** Whether there may be new rows that a bus can claim. */
+  readonly claimable: boolean;
+  /** Whether due rows may have changed. */
+  readonly due: boolean;
 }
 
 export interface ForgetRequest {

@@ -1,6 +1,24 @@
 import { describe, expect, test } from "#test";
-import { HANDLER_TIMEOUT_MS } from "../../src/limits.ts";
-import { deferred, setup } from "./bus-setup.ts";
+import { Space } from "../../src/cells/space.ts";
+import { HANDLER_TIMEOUT_MS, RETRY_BACKOFF_MAX_MS, WORK_WINDOW_MS } from "../../src/limits.ts";
+import { rejected } from "../../src/store/rejection.ts";
+import type { Store } from "../../src/store/store.ts";
+import { deferred, setup, withFaults } from "./bus-setup.ts";
+
+/** A bus on a store that takes no events and commits while `room.isFull`. Settlements still fit. */
+function onFullStore() {
+  const world = setup();
+  const { store: inner, host } = world;
+  const room = { isFull: false };
+  const full = () => Promise.resolve(rejected("failed", "store-full", "no space left"));
+  const faults: Partial<Store> = {
+    append: (...given) => (room.isFull ? full() : inner.append(...given)),
+    commit: (request) => (room.isFull ? full() : inner.commit(request)),
+  };
+  const store = withFaults(inner, faults);
+  const openSpace = () => host.run(() => Space.open({ store, host, name: "home" }));
+  return { ...world, room, bus: world.another({ store }), openSpace };
+}
 
 describe("retries, timeouts, requeueing", () => {
   test("[J60] a failed event is not tried again by itself, ever", async () => {
@@ -294,6 +312,58 @@ describe("retries, timeouts, requeueing", () => {
     expect(signal?.aborted).toBe(true);
     expect(await row(id)).toMatchObject({ status: "failed", error: "s: the handler timed out after 100 ms" });
     expect((await row(id)).deliveries.map(({ status }) => status)).toEqual(["failed", "done"]);
+  });
+
+  test("[J214] an event whose handler could not emit on a full store is delivered again without a retry policy", async () => {
+    const { bus, act, host, row, room } = onFullStore();
+    const atMs: number[] = [];
+    const heard: unknown[] = [];
+    const onFailed = () => void heard.push("failed");
+    bus.subscribe("out", ({ payload }) => void heard.push(payload), { subscriberId: "after" });
+    const handle = async (_: unknown, context: { emit(topic: string, payload: number): Promise<number> }) => {
+      atMs.push(host.monotonic());
+      await context.emit("out", atMs.length);
+    };
+    bus.subscribe("in", handle, { subscriberId: "s", onFailed });
+    await act(() => bus.start());
+    const id = await act(async () => {
+      const published = bus.publish("in", "x", 1);
+      void published.then(() => (room.isFull = true));
+      return published;
+    });
+    expect(await row(id)).toMatchObject({ status: "pending", error: expect.stringMatching(/^s: .*no space left/) });
+    await host.advance(20_000);
+    const waits = atMs.slice(1).map((at, n) => at - (atMs[n] ?? 0));
+    expect(waits.length).toBeGreaterThanOrEqual(4);
+    for (const [n, wait] of waits.slice(0, 3).entries())
+      expect(wait >= 500 * 2 ** n && wait <= 1_000 * 2 ** n).toBe(true);
+    room.isFull = false;
+    await host.advance(RETRY_BACKOFF_MAX_MS);
+    expect([(await row(id)).status, heard]).toEqual(["done", [atMs.length]]);
+  });
+
+  test("[J214] an event whose transaction found no room for 30 s is delivered again, and has its effect once", async () => {
+    const { bus, act, host, row, room, openSpace } = onFullStore();
+    const space = await openSpace();
+    const count = space.cell<number>("count", 0);
+    const handle = () => {
+      room.isFull = host.monotonic() < 2 * WORK_WINDOW_MS;
+      count.set(count.get() + 1);
+    };
+    bus.subscribe("in", handle, { subscriberId: "s", space });
+    await act(() => bus.start());
+    const id = await act(() => bus.publish("in", "x", 1));
+    await host.advance(WORK_WINDOW_MS + 400);
+    expect(await row(id)).toMatchObject({ status: "pending", error: expect.stringMatching(/^s: .*no space left/) });
+    await host.advance(2 * WORK_WINDOW_MS);
+    expect([(await row(id)).status, count.get()]).toEqual(["done", 1]);
+  });
+
+  test("[J214] an event whose handler emits an invalid event fails for good", async () => {
+    const { bus, act, row } = setup();
+    bus.subscribe("in", (_, context) => context.emit("out", Number.NaN), { subscriberId: "s" });
+    await act(() => bus.start());
+    expect(await row(await act(() => bus.publish("in", "x", 1)))).toMatchObject({ status: "failed" });
   });
 
   test("[J62] the timeout is five minutes unless given", async () => {

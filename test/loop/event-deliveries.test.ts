@@ -13,7 +13,7 @@ import { message, setup } from "./loop-setup.ts";
 /** How a parcel ended: undefined while it is not over, "handled", or its failure. */
 function parcel(id: string) {
   const ends: string[] = [];
-  const made = new Parcel(message("event", "Mail.Come", id), (failure) => void ends.push(failure ?? "handled"));
+  const made = new Parcel(message("event", "Mail.Come", id), (failure) => void ends.push(failure?.reason ?? "handled"));
   return { made, ends };
 }
 

@@ -1,11 +1,14 @@
 /** The routing laws: receivers, permitted answers, and messages that cannot be routed. */
 import { describe, expect, test } from "#test";
+import { notPublished } from "../../src/bus/bus-error.ts";
+import { isPassing } from "../../src/bus/concluded.ts";
 import { capability } from "../../src/loop/define-capability.ts";
 import type { EventJournal } from "../../src/loop/event-journal.ts";
 import { dataSchema } from "../../src/loop/message-schema.ts";
 import type { Message } from "../../src/message/envelope.ts";
 import { type ErrorData, Failure } from "../../src/message/error-data.ts";
 import type { Json } from "../../src/message/json.ts";
+import { rejected } from "../../src/store/rejection.ts";
 import { BareActor, bare, command, deferred, message, query, setup } from "./loop-setup.ts";
 
 const text = dataSchema<string>((data) => (typeof data === "string" ? undefined : "must be text"), { type: "string" });
@@ -228,10 +231,14 @@ describe("events", () => {
     });
     const { settle } = await setup({ emitting }, { events });
     const ends: string[] = [];
+    let thrown: unknown;
     const deliver = (id: string) =>
       deliveries[0]?.(message("event", "In.Told", id)).then(
         () => ends.push("handled"),
-        (error: Error) => ends.push(error.message),
+        (error: Error) => {
+          thrown = error;
+          ends.push(error.message);
+        },
       );
     void deliver("e1");
     await settle();
@@ -247,7 +254,18 @@ describe("events", () => {
     keeping[2]?.resolve();
     keeping[3]?.reject(new Error("disk full"));
     await settle();
-    expect(ends).toEqual(["Two.Told was not journaled: disk full"]);
+    expect(ends.splice(0)).toEqual(["Two.Told was not journaled: disk full"]);
+    expect(isPassing(thrown)).toBe(false);
+    // [J214] The store may have room later: the bus is to deliver the event again.
+    void deliver("e3");
+    await settle();
+    keeping[4]?.resolve();
+    keeping[5]?.reject(notPublished(rejected("failed", "store-full", "no space left")));
+    await settle();
+    expect([ends, isPassing(thrown)]).toEqual([
+      ["Two.Told was not journaled: the event was not published: no space left; publish it again"],
+      true,
+    ]);
   });
 
   test("[L9] an event that the journal does not take is observed", async () => {

@@ -64,6 +64,23 @@ describe("counted work", () => {
     expect(await beside(isLongRun ? 1_000_000 : MANY)).toEqual(alone);
   });
 
+  test("[R222] a run beside 2,000 queued materializers is compared only with those of the documents that it reads", async () => {
+    const { space, scheduler } = await setup();
+    const tick = space.cell<number>("tick", 0);
+    const indexes = Array.from({ length: 2_000 }, (_, n) => space.cell<number>(`index ${n}`, 0));
+    for (const [n, index] of indexes.entries())
+      space.materialize(`m ${n}`, [index], () => index.set((tick.get() ?? 0) + n));
+    const seen: (number | undefined)[] = [];
+    space.computed("reader", () => (tick.get() ?? 0) + (indexes[7]?.get() ?? 0)).sink((value) => void seen.push(value));
+    space.flush();
+    const { envelopesVisited } = scheduler.getStats();
+    tick.set(1);
+    space.flush();
+    expect(seen.at(-1)).toBe(9);
+    expect(scheduler.getStats().envelopesVisited - envelopesVisited).toBe(1);
+    scheduler.checkInvariants();
+  });
+
   test("[R32] a run with the same reads as before writes no index entry", async () => {
     const { space, scheduler } = await setup();
     const cells = Array.from({ length: 100 }, (_, i) => space.cell<number>(`c${i}`));

@@ -230,8 +230,8 @@ const CASES: readonly Case[] = [
     handler: adds,
     body: async ({ world, process, handle }) => {
       process.line.plan = (call) =>
-        writesTotal(call) ? { instead: rejected("failed", "store-busy", "the store is busy") } : {};
-      expect(await handle()).toMatchObject({ kind: "failed", message: expect.stringContaining("the store is busy") });
+        writesTotal(call) ? { instead: rejected("stale", "read-moved", "the value has moved") } : {};
+      expect(await handle()).toMatchObject({ kind: "failed", message: expect.stringContaining("the value has moved") });
       process.line.plan = () => ({});
       expect(await world.stored("total")).toBeUndefined();
     },

@@ -7,15 +7,14 @@
 import { guarded } from "../../host/hook.ts";
 import type { Host } from "../../host/host.ts";
 import type { StoreChange } from "../store.ts";
+import { UntoldWrites, type WriteNote } from "../write-note.ts";
 import type { Watcher } from "./document-disk.ts";
 
 export class ChangeWatcher implements Watcher {
   readonly #host: Host;
   readonly #listener: (change: StoreChange) => void;
-  /** Spaces that the listener has not been notified of. */
-  readonly #spaces = new Set<string>();
   readonly #store: object;
-  #journal = false;
+  #untold = new UntoldWrites();
   #isForeign = false;
   #state: "idle" | "scheduled" | "stopped" = "idle";
 
@@ -26,10 +25,9 @@ export class ChangeWatcher implements Watcher {
     this.#listener = guarded(host, listener);
   }
 
-  note(space: string | undefined, journal: boolean, by: object): void {
+  note(note: WriteNote, by: object): void {
     if (this.#state === "stopped") return;
-    if (space !== undefined) this.#spaces.add(space);
-    this.#journal ||= journal;
+    this.#untold.add(note);
     this.#isForeign ||= by !== this.#store;
     if (this.#state === "scheduled") return;
     this.#state = "scheduled";
@@ -42,10 +40,8 @@ export class ChangeWatcher implements Watcher {
 
   readonly #tell = (): void => {
     if (this.#state === "stopped") return;
-    const foreign = this.#isForeign ? ({ isForeign: true } as const) : {};
-    const change = { spaces: [...this.#spaces], journal: this.#journal, ...foreign };
-    this.#spaces.clear();
-    this.#journal = false;
+    const change = this.#untold.notice(this.#isForeign);
+    this.#untold = new UntoldWrites();
     this.#isForeign = false;
     this.#state = "idle";
     this.#listener(change);

@@ -3,6 +3,7 @@
  * writes, like processes on one file. `MemoryDisk` adds the journal; `DocumentsOnly` refuses it, for programs that use signals alone.
  * SPEC: S22, S24, K142.
  */
+
 import type { Host } from "../../host/host.ts";
 import { CHANGES_KEPT_MAX, COMMITS_REMEMBERED_MAX, JOURNAL_LANES_MAX, PAYLOAD_BYTES_MAX } from "../../limits.ts";
 import type { CommitIdentity } from "../commit.ts";
@@ -13,6 +14,7 @@ import { newHistory } from "../history.ts";
 import { eventOf } from "../receipt-name.ts";
 import { checkPayloadBound } from "../request-check.ts";
 import { type ForgetRequest, StoreError } from "../store.ts";
+import type { WriteNote } from "../write-note.ts";
 import type { CommitRecord } from "./commit-record.ts";
 import type { ConsumerRows } from "./consumer-table.ts";
 import type { DueTable } from "./due-table.ts";
@@ -35,7 +37,7 @@ export interface MemoryDiskOptions {
 /** Receives change notices; `MemoryStore` creates one per `watch`. */
 export interface Watcher {
   /** The changed space, if any, and whether the journal or the due table changed. */
-  note(space: string | undefined, journal: boolean, by: object): void;
+  note(note: WriteNote, by: object): void;
 }
 
 /** The journal and the tables that belong to it. */
@@ -149,8 +151,8 @@ export abstract class DocumentDisk {
   }
 
   /** `by`: the store object that made the change. */
-  announce(space: string | undefined, journal: boolean, by: object): void {
-    for (const watcher of this.#watchers) watcher.note(space, journal, by);
+  announce(note: WriteNote, by: object): void {
+    for (const watcher of this.#watchers) watcher.note(note, by);
   }
 }
 

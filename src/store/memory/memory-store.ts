@@ -68,6 +68,16 @@ import {
   StoreError,
   type StoreStats,
 } from "../store.ts";
+import {
+  ALL_ROWS,
+  CLAIMABLE,
+  DUE,
+  noteOfAppend,
+  noteOfCommit,
+  noteOfSettle,
+  SETTLED,
+  type WriteNote,
+} from "../write-note.ts";
 import { ChangeWatcher } from "./change-watcher.ts";
 import type { DocumentDisk } from "./document-disk.ts";
 import { findRefusal, findTooLarge } from "./entry-refusal.ts";
@@ -146,7 +156,8 @@ export class MemoryStore implements Store {
     for (const id of outcome.journalIds) this.#committer.lane.see(id);
     this.#countPayload(request.entries);
     const movesSpace = request.patches.length > 0 || request.labels.length > 0;
-    if (movesSpace || journal) this.#disk.announce(movesSpace ? request.space : undefined, journal, this);
+    if (movesSpace || journal)
+      this.#disk.announce(noteOfCommit(request, movesSpace ? outcome.sequence : undefined), this);
     return outcome;
   }
 
@@ -207,7 +218,7 @@ export class MemoryStore implements Store {
     for (const id of ids) lane.see(id);
     const isRepeated = journal.size - before < entries.length;
     this.#countPayload(entries);
-    this.#announceJournal();
+    this.#announce(noteOfAppend(entries));
     return isRepeated ? { kind: "appended", ids, repeated: true } : { kind: "appended", ids };
   }
 
@@ -230,7 +241,7 @@ export class MemoryStore implements Store {
     this.#jobs++;
     this.#disk.tables.leases.end(lease);
     const abandoned = this.#disk.tables.journal.abandonHeldBy(lease);
-    if (abandoned > 0) this.#announceJournal();
+    if (abandoned > 0) this.#announce(CLAIMABLE);
     return abandoned;
   }
 
@@ -252,7 +263,7 @@ export class MemoryStore implements Store {
       if (this.#isOutdated(settlement)) return "consumers-moved";
       return this.#disk.tables.journal.settle(settlement, nowMs) ? "settled" : "lease-lost";
     });
-    this.#announceJournal();
+    this.#announce(noteOfSettle(settlements));
     return results;
   }
 
@@ -269,7 +280,7 @@ export class MemoryStore implements Store {
     const nowMs = this.#host.now();
     this.#disk.tables.leases.endExpired(nowMs);
     const recovered = this.#disk.tables.journal.recover(nowMs);
-    if (recovered > 0) this.#announceJournal();
+    if (recovered > 0) this.#announce(CLAIMABLE);
     return recovered;
   }
 
@@ -277,7 +288,7 @@ export class MemoryStore implements Store {
     this.#requireOpen();
     this.#jobs++;
     const requeued = this.#disk.tables.journal.requeue(ids, onlyFor);
-    if (requeued.length > 0) this.#announceJournal();
+    if (requeued.length > 0) this.#announce(CLAIMABLE);
     return requeued;
   }
 
@@ -290,7 +301,7 @@ export class MemoryStore implements Store {
       { ...conclusion, ending: { ...conclusion.ending } },
       this.#host.now(),
     );
-    if (concluded.length > 0) this.#announceJournal();
+    if (concluded.length > 0) this.#announce(SETTLED);
     return concluded;
   }
 
@@ -299,7 +310,7 @@ export class MemoryStore implements Store {
     checkTime("the time", nowMs);
     this.#jobs++;
     const result = this.#disk.tables.journal.releaseRetries(nowMs);
-    if (result.released > 0) this.#announceJournal();
+    if (result.released > 0) this.#announce(CLAIMABLE);
     return result;
   }
 
@@ -365,7 +376,7 @@ export class MemoryStore implements Store {
     const erased = this.#disk.erase(request);
     if (!request.apply) return erased;
     this.#jobs++;
-    for (const name of this.#disk.spaces.keys()) this.#disk.announce(name, true, this);
+    for (const name of this.#disk.spaces.keys()) this.#disk.announce({ ...ALL_ROWS, space: name }, this);
     return erased;
   }
 
@@ -411,7 +422,7 @@ export class MemoryStore implements Store {
     if (consumers.leasesOf(consumer, this.#host.now()).some((lease) => lease !== exceptLease)) return "running";
     const isOver = journal.stopWaiting(key, limit) < limit;
     if (isOver) consumers.remove(key);
-    this.#announceJournal();
+    this.#announce(CLAIMABLE);
     return isOver ? "removed" : "partly";
   }
 
@@ -420,7 +431,7 @@ export class MemoryStore implements Store {
     checkDueChanges(changes);
     this.#jobs++;
     const results = changeInOrder(changes, (change) => this.#disk.tables.due.change(change));
-    this.#announceJournal();
+    this.#announce(DUE);
     return results;
   }
 
@@ -469,8 +480,8 @@ export class MemoryStore implements Store {
     if (this.#closed) throw new StoreError("STORE_CLOSED", "the store was closed; open it again to go on");
   }
 
-  #announceJournal(): void {
-    this.#disk.announce(undefined, true, this);
+  #announce(note: WriteNote): void {
+    this.#disk.announce(note, this);
   }
 
   #countPayload(entries: readonly JournalEntry[]): void {

@@ -3,6 +3,7 @@
  * and of writes by other processes when they are noticed; the upkeep is notified of commits. SPEC: S23.
  */
 import type { CommitOutcome } from "../commit.ts";
+import { ALL_ROWS, noteOfCommit, UntoldWrites, type WriteNote } from "../write-note.ts";
 import type { EncodedCommit } from "./commit-writer.ts";
 import type { WriterEvents } from "./group-commit.ts";
 import type { Tables } from "./tables.ts";
@@ -14,7 +15,7 @@ export class BatchNews implements WriterEvents {
   /** Receives the changed spaces and the number of commits of a batch. */
   readonly #committed: (spaces: Iterable<string>, commits: number) => void;
   /** Of the current batch. `isMeasured`: a document was refused for its size and is due for a snapshot. */
-  #touched = { spaces: new Set<string>(), journal: false, isMeasured: false, commits: 0 };
+  #touched = { writes: new UntoldWrites(), isMeasured: false, commits: 0 };
   /** Watchers have been notified of this many commits. */
   #commitsTold: number;
   #historyTold: string;
@@ -29,21 +30,20 @@ export class BatchNews implements WriterEvents {
 
   /** A space moved without a caller's commit. */
   moved(space: string): void {
-    this.#touched.spaces.add(space);
+    this.#touched.writes.add({ ...ALL_ROWS, space });
     this.#touched.commits++;
   }
 
-  journal(): void {
-    this.#touched.journal = true;
+  journal(note: WriteNote): void {
+    this.#touched.writes.add(note);
   }
 
-  commit({ request, moves, entries, due }: EncodedCommit, outcome: CommitOutcome): void {
+  commit({ request, moves }: EncodedCommit, outcome: CommitOutcome): void {
     if (outcome.kind === "rejected")
       this.#touched.isMeasured ||= outcome.reason === "too-large" || outcome.reason === "store-busy";
     if (outcome.kind !== "committed" || outcome.replayed) return;
     this.#touched.commits++;
-    if (moves) this.#touched.spaces.add(request.space);
-    this.#touched.journal ||= entries.length > 0 || due.length > 0 || request.settlements.length > 0;
+    this.#touched.writes.add(noteOfCommit(request, moves ? outcome.sequence : undefined));
   }
 
   foreignWrite(): void {
@@ -56,11 +56,11 @@ export class BatchNews implements WriterEvents {
   }
 
   written(): void {
-    const { spaces, journal, isMeasured, commits } = this.#touched;
-    this.#touched = { spaces: new Set(), journal: false, isMeasured: false, commits: 0 };
-    if (spaces.size > 0 || journal) this.#watch.note(spaces, journal);
+    const { writes, isMeasured, commits } = this.#touched;
+    this.#touched = { writes: new UntoldWrites(), isMeasured: false, commits: 0 };
+    if (!writes.isEmpty) this.#watch.note(writes);
     if (commits === 0 && !isMeasured) return;
     if (this.#watch.isListenedTo) this.#commitsTold = this.#tables.commits.count();
-    this.#committed(spaces, commits);
+    this.#committed(writes.spaces, commits);
   }
 }

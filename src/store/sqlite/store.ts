@@ -65,6 +65,7 @@ import {
   type StoreStats,
   type Urgency,
 } from "../store.ts";
+import { ALL_ROWS, CLAIMABLE, DUE, noteOfAppend, noteOfSettle, SETTLED, type WriteNote } from "../write-note.ts";
 import { acceptRemoved } from "./accept-removed.ts";
 import { BatchNews } from "./batch-news.ts";
 import { CommitJob, promised } from "./commit-job.ts";
@@ -213,7 +214,7 @@ export class SqliteStore implements Store {
       if (encoded.kind === "rejected") return encoded;
       const { leftOut } = encoded;
       const work = (): AppendOutcome => {
-        this.#news.journal();
+        this.#news.journal(noteOfAppend(entries));
         const outcome = this.#tables.append(encoded.entries);
         return leftOut === undefined ? outcome : withLeftOut(outcome, leftOut);
       };
@@ -237,7 +238,7 @@ export class SqliteStore implements Store {
   }
 
   closeLease(lease: number): Promise<number> {
-    return this.#write("journal", () => () => {
+    return this.#write(CLAIMABLE, () => () => {
       this.#tables.leases.end(lease);
       return this.#tables.journal.abandonHeldBy(lease);
     });
@@ -261,7 +262,7 @@ export class SqliteStore implements Store {
         return own.some(isOutdated) ? this.#settleCurrent(own, isOutdated) : this.#settleAll(own);
       };
     };
-    return this.#write("journal", prepare, urgency);
+    return this.#write(noteOfSettle(settlements), prepare, urgency);
   }
 
   #settleAll(settlements: readonly Settlement[]): SettleResult[] {
@@ -278,14 +279,14 @@ export class SqliteStore implements Store {
   }
 
   recover(): Promise<number> {
-    return this.#write("journal", () => () => {
+    return this.#write(CLAIMABLE, () => () => {
       this.#tables.leases.endDead(this.#host.now());
       return this.#tables.journal.abandonUnheld();
     });
   }
 
   conclude(ids: readonly number[], conclusion: Conclusion): Promise<readonly number[]> {
-    return this.#write("journal", () => {
+    return this.#write(SETTLED, () => {
       checkEnding(conclusion.ending);
       const [own, how] = [[...ids], { ...conclusion, ending: { ...conclusion.ending } }];
       return () => this.#tables.journal.conclude(own, how, this.#host.now());
@@ -293,14 +294,14 @@ export class SqliteStore implements Store {
   }
 
   requeue(ids: readonly number[], onlyFor?: RequeueTarget): Promise<readonly number[]> {
-    return this.#write("journal", () => {
+    return this.#write(CLAIMABLE, () => {
       const own = [...ids];
       return () => this.#tables.journal.requeue(own, onlyFor);
     });
   }
 
   releaseRetries(nowMs: number): Promise<{ released: number; nextAtMs: number | undefined }> {
-    return this.#write("journal", () => {
+    return this.#write(CLAIMABLE, () => {
       checkTime("the time", nowMs);
       return () => this.#tables.journal.releaseRetries(nowMs);
     });
@@ -371,7 +372,7 @@ export class SqliteStore implements Store {
       await using reader = openReader(this.#options);
       return eraseSubject(reader.connection, own);
     }
-    const erased = await this.#write("journal", () => () => {
+    const erased = await this.#write(ALL_ROWS, () => () => {
       this.#tables.flush();
       // Freed space is overwritten, even if the process dies before the file is rebuilt.
       this.#connection.exec("PRAGMA secure_delete = ON");
@@ -422,7 +423,7 @@ export class SqliteStore implements Store {
   }
 
   removeConsumer({ limit, exceptLease, ...consumer }: ConsumerRemoval): Promise<RemovalResult> {
-    return this.#write("journal", () => {
+    return this.#write(CLAIMABLE, () => {
       checkCount("a limit", limit);
       return () => {
         const { consumers, journal } = this.#tables;
@@ -438,7 +439,7 @@ export class SqliteStore implements Store {
   // Due table --------------------------------------------------------------------------------------------------------
 
   changeDue(changes: readonly DueChange[]): Promise<readonly boolean[]> {
-    return this.#write("journal", () => {
+    return this.#write(DUE, () => {
       checkDueChanges(changes);
       const own = changes.map(encodeDueChange);
       return () => changeInOrder(own, (change) => this.#tables.due.change(change));
@@ -524,12 +525,12 @@ export class SqliteStore implements Store {
    * returned function does the work inside the transaction. `touches` is the kind of change that watchers are notified
    * of.
    */
-  #write<T>(touches: "journal" | "nothing", prepare: () => () => T, urgency: Urgency = "now"): Promise<T> {
+  #write<T>(touches: WriteNote | "nothing", prepare: () => () => T, urgency: Urgency = "now"): Promise<T> {
     return new Promise((resolve, reject) => {
       this.#requireWritable();
       const prepared = prepare();
       const work = () => {
-        if (touches === "journal") this.#news.journal();
+        if (touches !== "nothing") this.#news.journal(touches);
         return prepared();
       };
       const fail = (cause: Rejection | Error) => reject(cause instanceof Error ? cause : errorOf(cause));

@@ -14,6 +14,7 @@ import { type FSWatcher, watch } from "node:fs";
 import { guarded } from "../../host/hook.ts";
 import type { Host, Timer } from "../../host/host.ts";
 import type { StoreChange } from "../store.ts";
+import { ALL_ROWS, UntoldWrites } from "../write-note.ts";
 
 /** With notices of the operating system: only a safety net. */
 const POLL_SLOW_MS = 1_000;
@@ -30,8 +31,7 @@ const QUIET_MS = 16;
 
 /** Changes that listeners were not told of. */
 interface Untold {
-  readonly spaces: Set<string>;
-  journal: boolean;
+  readonly writes: UntoldWrites;
   isForeign: boolean;
   isOtherHistory: boolean;
 }
@@ -75,18 +75,16 @@ export class ChangeWatch {
   }
 
   /** Records a write; listeners are notified in a microtask, after the writers have their answers. */
-  note(spaces: Iterable<string>, journal: boolean): void {
-    const untold = this.#noted();
-    if (untold === undefined) return;
-    for (const space of spaces) untold.spaces.add(space);
-    untold.journal ||= journal;
+  note(writes: UntoldWrites): void {
+    this.#noted()?.writes.addAll(writes);
   }
 
   /** Records a write of another process. With `isOtherHistory`, which spaces it changed is unknown. */
   noteForeign(spaces: Iterable<string>, isOtherHistory: boolean): void {
-    this.note(spaces, true);
     const untold = this.#noted();
     if (untold === undefined) return;
+    untold.writes.add(ALL_ROWS);
+    for (const space of spaces) untold.writes.add({ ...ALL_ROWS, space });
     untold.isForeign = true;
     untold.isOtherHistory ||= isOtherHistory;
   }
@@ -96,7 +94,7 @@ export class ChangeWatch {
     if (this.#listeners.size === 0) return undefined;
     this.#isMoving = true;
     if (!this.#untold) {
-      this.#untold = { spaces: new Set(), journal: false, isForeign: false, isOtherHistory: false };
+      this.#untold = { writes: new UntoldWrites(), isForeign: false, isOtherHistory: false };
       this.#host.microtask(() => this.#tell());
     }
     return this.#untold;
@@ -111,13 +109,9 @@ export class ChangeWatch {
     const untold = this.#untold;
     if (!untold) return;
     this.#untold = undefined;
-    const { spaces, journal, isForeign, isOtherHistory } = untold;
-    const change: StoreChange = {
-      spaces: isOtherHistory ? undefined : [...spaces],
-      journal,
-      ...(isForeign ? { isForeign } : {}),
-      ...(isOtherHistory ? { connection: true } : {}),
-    };
+    const { writes, isForeign, isOtherHistory } = untold;
+    const notice = writes.notice(isForeign);
+    const change: StoreChange = isOtherHistory ? { ...notice, spaces: undefined, connection: true } : notice;
     for (const listener of [...this.#listeners]) if (this.#listeners.has(listener)) listener(change);
   }
 

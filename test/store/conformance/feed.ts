@@ -217,6 +217,33 @@ export function feedCases(open: OpenStore): void {
       await foreign;
     });
 
+    test("[S275] a notice of own writes names sequences, claimable rows and due rows, where the store gives details", async () => {
+      await using at = await open();
+      const settledRow = {
+        ...entry(),
+        as: { status: "done", ending: { outcome: "unheard", reason: "no subscriber" } },
+      } as const;
+      const due = [{ op: "put", kind: "timer", key: "k", dueAtMs: 1, data: null }] as const;
+      const writes: readonly [() => Promise<unknown>, { readonly claimable: boolean; readonly due: boolean }][] = [
+        [() => append(at.store, entry()), { claimable: true, due: false }],
+        [() => append(at.store, settledRow), { claimable: false, due: false }],
+        [() => at.store.changeDue(due), { claimable: false, due: true }],
+        [() => at.store.commit(commitBy("a", 1, { patches: [set("x", [], 1)] })), { claimable: false, due: false }],
+        [() => at.store.commit(commitBy("a", 2, { entries: [entry()], due })), { claimable: true, due: true }],
+      ];
+      for (const [write, expected] of writes) {
+        const notice = told(at.store, () => true);
+        await write();
+        const { own, isForeign } = await notice;
+        expect(isForeign).toBeUndefined();
+        if (own !== undefined) expect(own).toMatchObject(expected);
+      }
+      const notice = told(at.store, mayHaveMoved(SPACE));
+      const outcome = await at.store.commit(commitBy("a", 3, { patches: [set("x", [], 2)] }));
+      const { own } = await notice;
+      if (own !== undefined) expect(own.sequences.get(SPACE)).toBe(outcome.kind === "committed" ? outcome.sequence : 0);
+    });
+
     test("[S23] [S174] several watchers are notified; a stopped one is not", async () => {
       await using at = await open();
       let calls = 0;

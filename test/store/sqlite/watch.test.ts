@@ -5,6 +5,7 @@ import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import type { Timer } from "../../../src/host/host.ts";
 import { ChangeWatch } from "../../../src/store/sqlite/watch.ts";
+import { CLAIMABLE, UntoldWrites } from "../../../src/store/write-note.ts";
 import { ControlledHost } from "../controlled-host.ts";
 
 /** The delays that somebody waits for now; the test says when the shortest is over. */
@@ -72,8 +73,10 @@ describe("the watch", () => {
     using log = new WatchedLog();
     await log.written();
     expect(Array.from({ length: 4 }, () => log.host.pass())).toEqual([1, 2, 4, 8]);
+    const written = new UntoldWrites();
+    written.add(CLAIMABLE);
     for (let batch = 0; batch < 3; batch++) {
-      log.watch.note([], true);
+      log.watch.note(written);
       expect([log.host.pass(), log.host.pass()]).toEqual([batch === 0 ? 16 : 2, 1]);
     }
     expect(Array.from({ length: 5 }, () => log.host.pass())).toEqual([2, 4, 8, 16, 1]);
