@@ -184,7 +184,7 @@ function deedLines({ changes, runs, compacted }: Deed, terminal: Terminal): Line
 }
 
 /** `tasks/index/by_status/root /…`, `tasks/totals/…`: documents that a collection keeps beside its elements. */
-const KEPT = /^(.+?)\/(?:index\/(?:[\w-]+\/)?(?:root|leaf-|inner-)|totals\/)/;
+const KEPT = /^(.+?)\/(?:index\/(?:[\w-]+\/)?(?:root|leaf-|inner-)|totals(?:[/ ]|$))/;
 
 function collectionOf(address: string): string | undefined {
   return KEPT.exec(address)?.[1];

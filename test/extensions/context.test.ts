@@ -535,6 +535,6 @@ describe("handlers with effect once", () => {
     const { kernel } = await world.open(tells);
     await world.act(() => tells.context.emit("mail.in", {}));
     await world.host.advance(1_000);
-    expect([kernel.space.cell("touched").get(), (await rows(kernel))[0]?.status]).toEqual([undefined, "failed"]);
+    expect([await kernel.space.cell("touched").pull(), (await rows(kernel))[0]?.status]).toEqual([undefined, "failed"]);
   });
 });
