@@ -1,5 +1,5 @@
 /** How often a kernel reads its store because of its own writes: counted by a store that notes each call. */
-import { describe, expect, test } from "#test";
+import { describe, expect, test } from "vitest";
 import { simulatedHost } from "../../src/host/simulated-host.ts";
 import { Kernel } from "../../src/kernel/kernel.ts";
 import { capability } from "../../src/loop/define-capability.ts";

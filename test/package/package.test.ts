@@ -113,7 +113,9 @@ describe("the packed package", () => {
     const folder = join(project.packageFolder, "dist");
     const files = readdirSync(folder, { recursive: true, encoding: "utf8" }).filter((file) => file.endsWith(".js"));
     expect(files.length).toBeGreaterThan(7);
-    const tooNew = files.filter((file) => /^\s*(?:await )?using \w+ =/m.test(readFileSync(join(folder, file), "utf8")));
+    // `init` has programs in template texts.
+    const codeOf = (file: string) => readFileSync(join(folder, file), "utf8").replaceAll(/`[^`]*`/g, "");
+    const tooNew = files.filter((file) => /^\s*(?:await )?using \w+ =/m.test(codeOf(file)));
     expect(tooNew).toEqual([]);
   });
 
