@@ -1,4 +1,4 @@
-/** Planted bugs of the rooms that the other lists leave out: message, host, cells, extensions, app, kernel, client, command line. */
+/** Planted bugs of the rooms that the other lists leave out: message, host, cells, extensions, app, kernel, client, command line, HTTP. */
 import type { Mutant } from "./mutant.ts";
 
 const LOCK = "test/kernel/instance-lock.test.ts";
@@ -6,6 +6,7 @@ const APP_EVENTS = "test/app/events.test.ts";
 const REPAIRS = "test/cli/repairing.test.ts";
 const TOTALS = "test/cells/collection.test.ts";
 const CLIENT = "test/client/client.test.ts";
+const GATE = "test/http/gate.test.ts";
 
 export const ROOM_MUTANTS: readonly Mutant[] = [
   // message
@@ -228,5 +229,30 @@ export const ROOM_MUTANTS: readonly Mutant[] = [
     find: `  if (typeof reason !== "string" || reason.trim() === "")`,
     replace: `  if (typeof reason !== "string")`,
     tests: [REPAIRS],
+  },
+  // http
+  {
+    name: "pages-of-foreign-origins-pass",
+    breaks: "W26",
+    file: "src/http/gate.ts",
+    find: "!cors.includes(origin) && !isOwn(origin, host)",
+    replace: "cors.includes(origin) && !isOwn(origin, host)",
+    tests: [GATE],
+  },
+  {
+    name: "key-of-one-principal-answers-another",
+    breaks: "W21",
+    file: "src/http/idempotency.ts",
+    find: `contentId(["http", name, text])`,
+    replace: `contentId(["http", name.slice(0, 0), text])`,
+    tests: ["test/http/requests.test.ts"],
+  },
+  {
+    name: "pattern-of-a-scope-not-looked-at",
+    breaks: "W27",
+    file: "src/http/principal.ts",
+    find: `if (pattern === undefined || pattern === "*") return true;`,
+    replace: "if (pattern === undefined || pattern.length > 0) return true;",
+    tests: [GATE],
   },
 ];

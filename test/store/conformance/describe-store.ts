@@ -29,8 +29,6 @@ import { valueCases } from "./values.ts";
 export interface SuiteOptions {
   /** Random histories to try; each takes some forty steps. */
   readonly modelRuns: number;
-  /** How the model opens a store; default: as the cases do. */
-  readonly openForModel?: OpenStore;
   /** Whether random histories are compared with the plain model. Default: true. */
   readonly hasModel?: boolean;
   /** Leaves out large documents and long histories. */
@@ -38,7 +36,7 @@ export interface SuiteOptions {
 }
 
 export function describeStore(name: string, open: OpenStore, options: SuiteOptions): void {
-  const { modelRuns, openForModel = open, hasModel = true, isBrief = false } = options;
+  const { modelRuns, hasModel = true, isBrief = false } = options;
   describe(name, () => {
     documentCases(open);
     commitCases(open);
@@ -60,6 +58,6 @@ export function describeStore(name: string, open: OpenStore, options: SuiteOptio
     erasingCases(open);
     lifeCases(open);
     historyCases(open);
-    if (hasModel) modelCases(openForModel, modelRuns);
+    if (hasModel) modelCases(open, modelRuns);
   });
 }

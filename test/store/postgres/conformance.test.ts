@@ -4,7 +4,7 @@ import type { Store } from "../../../src/store/store.ts";
 import { describeStore } from "../conformance/describe-store.ts";
 import { type OpenStore, storeUnderTest } from "../conformance/store-under-test.ts";
 import { ControlledHost } from "../controlled-host.ts";
-import { Numbers, renumbered, withoutLanes } from "./renumbered-store.ts";
+import { Numbers, renumbered } from "./renumbered-store.ts";
 import { NO_POSTGRES, SchemaPool, testServer } from "./server.ts";
 
 const server = testServer();
@@ -35,7 +35,8 @@ const openAs =
   };
 
 if (NO_POSTGRES === undefined) {
-  describeStore("Postgres store", openAs(renumbered), { modelRuns: 5, openForModel: openAs(withoutLanes) });
+  // The model counts rows in one order of ids, and lanes have several: `differential.test.ts` compares with the memory store.
+  describeStore("Postgres store", openAs(renumbered), { modelRuns: 5, hasModel: false });
 } else {
   const reason = NO_POSTGRES;
   describe("Postgres store", () => {

@@ -98,15 +98,6 @@ export function renumbered(store: Store, numbers: Numbers): Store {
   return withCalls(store, calls);
 }
 
-/** A store whose rows do not name their lanes: the model has no lanes, and learns the ids. */
-export function withoutLanes(store: Store): Store {
-  const plain = ({ lane: _, ...row }: JournalRow): JournalRow => row;
-  return withCalls(store, {
-    claim: async (request) => (await store.claim(request)).map((claim) => ({ ...claim, row: plain(claim.row) })),
-    query: async (query) => (await store.query(query)).map(plain),
-  });
-}
-
 function withCalls(store: Store, calls: Partial<Store>): Store {
   return new Proxy(store, {
     get(target, name) {

@@ -42,8 +42,8 @@ type CommitAction = Action & { kind: "commit" };
 interface Chosen {
   readonly lease?: number;
   readonly expiresAtMs?: number;
-  readonly ids?: readonly number[];
-  readonly journalIds?: readonly number[];
+  readonly ids?: number[];
+  readonly journalIds?: number[];
 }
 
 export class World {
@@ -170,7 +170,15 @@ export class World {
     for (const key of ["ids", "journalIds"] as const) {
       const [before, now] = [wanted![key], given![key]];
       if (before === undefined || now === undefined || before.length !== now.length) continue;
-      for (const [at, id] of before.entries()) if (id !== now[at]) journal.renameRow(id, now[at]!);
+      // One append may name a message twice.
+      const renamed = new Map<number, number>();
+      for (const [at, id] of before.entries()) {
+        const chosen = now[at]!;
+        if (id !== chosen && !renamed.has(id)) journal.renameRow(id, chosen);
+        renamed.set(id, chosen);
+        // The model answers a replayed commit with this list.
+        before[at] = chosen;
+      }
       return { ...wanted, [key]: now };
     }
     return expected;
