@@ -14,8 +14,12 @@ export interface Migration {
 
 /** The version of the store's schema; 0 if there is none. */
 export async function schemaVersion(link: Link, schema: string): Promise<number> {
-  const [found] = await link.query("SELECT to_regclass($1) IS NOT NULL AS there", [`${schema}.meta`]);
-  if (found?.["there"] !== true) return 0;
+  // Not `to_regclass`: after the wait for the lock, it may answer from a cache that is older than the lock.
+  const [found] = await link.query(
+    "SELECT 1 FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace WHERE n.nspname = $1 AND c.relname = 'meta'",
+    [schema],
+  );
+  if (found === undefined) return 0;
   const [meta] = await link.query(`SELECT version FROM ${schema}.meta`);
   return Number(meta?.["version"] ?? 0);
 }
