@@ -8,7 +8,7 @@ import { COMPILE_CACHE, MAIN } from "../kernel/kernel-process.ts";
 import { ROOT, scratchFolder } from "../repo/program.ts";
 
 const APP = `
-  import { capability } from ${JSON.stringify(join(ROOT, "src", "index.ts"))};
+  import { capability } from ${JSON.stringify(join(ROOT, "src", "loop", "index.ts"))};
   console.log("the app prints");
   export default { echo: capability({ description: "echoes", commands: { "Echo.Say": { handle: (data) => data } } }) };
 `;

@@ -219,27 +219,28 @@ export function feedCases(open: OpenStore): void {
 
     test("[S275] a notice of own writes names sequences, claimable rows and due rows, where the store gives details", async () => {
       await using at = await open();
+      const store = await at.second();
       const settledRow = {
         ...entry(),
         as: { status: "done", ending: { outcome: "unheard", reason: "no subscriber" } },
       } as const;
       const due = [{ op: "put", kind: "timer", key: "k", dueAtMs: 1, data: null }] as const;
       const writes: readonly [() => Promise<unknown>, { readonly claimable: boolean; readonly due: boolean }][] = [
-        [() => append(at.store, entry()), { claimable: true, due: false }],
-        [() => append(at.store, settledRow), { claimable: false, due: false }],
-        [() => at.store.changeDue(due), { claimable: false, due: true }],
-        [() => at.store.commit(commitBy("a", 1, { patches: [set("x", [], 1)] })), { claimable: false, due: false }],
-        [() => at.store.commit(commitBy("a", 2, { entries: [entry()], due })), { claimable: true, due: true }],
+        [() => append(store, entry()), { claimable: true, due: false }],
+        [() => append(store, settledRow), { claimable: false, due: false }],
+        [() => store.changeDue(due), { claimable: false, due: true }],
+        [() => store.commit(commitBy("a", 1, { patches: [set("x", [], 1)] })), { claimable: false, due: false }],
+        [() => store.commit(commitBy("a", 2, { entries: [entry()], due })), { claimable: true, due: true }],
       ];
       for (const [write, expected] of writes) {
-        const notice = told(at.store, () => true);
+        const notice = told(store, () => true);
         await write();
         const { own, isForeign } = await notice;
         expect(isForeign).toBeUndefined();
         if (own !== undefined) expect(own).toMatchObject(expected);
       }
-      const notice = told(at.store, mayHaveMoved(SPACE));
-      const outcome = await at.store.commit(commitBy("a", 3, { patches: [set("x", [], 2)] }));
+      const notice = told(store, mayHaveMoved(SPACE));
+      const outcome = await store.commit(commitBy("a", 3, { patches: [set("x", [], 2)] }));
       const { own } = await notice;
       if (own !== undefined) expect(own.sequences.get(SPACE)).toBe(outcome.kind === "committed" ? outcome.sequence : 0);
     });
