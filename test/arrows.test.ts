@@ -101,6 +101,14 @@ describe("import arrows", () => {
     expect([...rooms].filter((room) => !room.endsWith(".ts") && !(room in ARROWS))).toEqual([]);
   });
 
+  test("[K2] ARCHITECTURE.md lists the rooms with the same arrows", () => {
+    const page = readFileSync(join(SRC, "..", "ARCHITECTURE.md"), "utf8");
+    const rows = [...page.matchAll(/^\| `(\w+)` +\|[^|]*\|([^|]*)\|[^|]*\|$/gm)];
+    const arrows = rows.map(([, room, imports]) => [room, (imports as string).split(",").map((name) => name.trim())]);
+    const expected = Object.entries(ARROWS).filter(([room]) => !room.endsWith(".ts"));
+    expect(arrows).toEqual(expected.map(([room, imports]) => [room, imports.length === 0 ? [""] : imports]));
+  });
+
   test("[K2] a broken arrow is seen", () => {
     const broken = (file: string, text: string) => importsOf(file, text).map(brokenArrow).filter(Boolean);
     expect(broken(join("store", "store.ts"), 'import { x } from "../bus/bus.ts";')).toHaveLength(1);
