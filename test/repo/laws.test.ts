@@ -101,8 +101,8 @@ describe("laws", () => {
     expect(named.length).toBeGreaterThan(20);
     const isThere = (file: string) => ["src", "."].some((folder) => existsSync(join(ROOT, folder, file)));
     expect(named.filter((file) => !isThere(file))).toEqual([]);
-    const [, owned = "", starts = ""] = section(page, "Rooms").split(/^\| room .*$/m);
-    const rows = [...starts.matchAll(/^\| `(\w+)` +\| ([^|]*)\|/gm)].map(([, room, files]) => [room, files] as const);
+    const [, owned = "", starts = ""] = section(page, "Rooms").split("Where to start reading:");
+    const rows = [...starts.matchAll(/^- `(\w+)`: (.*)$/gm)].map(([, room, files]) => [room, files] as const);
     expect(rows.map(([room]) => room)).toEqual([...owned.matchAll(/^\| `(\w+)` /gm)].map(([, room]) => room));
     const starting = rows.flatMap(([room, files]) =>
       [...(files as string).matchAll(/`([\w-]+\.ts)`/g)].map(([, file]) => join("src", room as string, file as string)),
