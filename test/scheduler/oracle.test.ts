@@ -3,7 +3,7 @@ import { type LongPart, rounds, timeoutMs } from "../portable/long-run.ts";
 import { type Sightings, Trial, type TrialOptions } from "./oracle-trial.ts";
 
 const PART: LongPart = { name: "the scheduler beside the oracle", short: 400, long: 20_000, minutes: 1.2 };
-const MIXED: LongPart = { ...PART, short: 100, long: 5_000, minutes: 1 };
+const MIXED: LongPart = { ...PART, short: 100, long: 5_000, minutes: 0.4 };
 
 async function trials(options: TrialOptions, part = PART): Promise<Sightings & { seeds: number }> {
   const total: Sightings & { seeds: number } = {
