@@ -7,7 +7,7 @@
  */
 import { COLLECTION_PAGE_MAX } from "../limits.ts";
 import { isCleanText, type Json } from "../message/json.ts";
-import type { Address } from "../scheduler/address.ts";
+import type { Address } from "../scheduler/node.ts";
 import { SHARED_SCOPE } from "../store/document.ts";
 import type { Replica } from "../store/replica.ts";
 import type { Cell } from "./cell.ts";

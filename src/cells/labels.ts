@@ -6,7 +6,7 @@
 import type { Host } from "../host/host.ts";
 import type { JsonObject } from "../message/json.ts";
 import { event } from "../message/lineage.ts";
-import type { Address } from "../scheduler/address.ts";
+import type { Address } from "../scheduler/node.ts";
 import type { Scheduler } from "../scheduler/scheduler.ts";
 import type { CommitOutcome } from "../store/commit.ts";
 import { isWithin, join, type Label, LabelError, labelOf, PUBLIC } from "../store/label.ts";

@@ -6,8 +6,7 @@
 import { LINK_HOPS_MAX } from "../limits.ts";
 import type { Json, JsonObject } from "../message/json.ts";
 import { MillraceError } from "../message/millrace-error.ts";
-import type { Address } from "../scheduler/address.ts";
-import type { NodeSpec } from "../scheduler/node.ts";
+import type { Address, NodeSpec } from "../scheduler/node.ts";
 import type { Scheduler } from "../scheduler/scheduler.ts";
 import { asLink, LINK_KEY, type Link } from "../store/document.ts";
 import type { Replica } from "../store/replica.ts";

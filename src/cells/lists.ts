@@ -4,9 +4,7 @@
  * theirs; children run when somebody looks at their output.
  */
 import type { Json } from "../message/json.ts";
-import type { Address } from "../scheduler/address.ts";
-import type { SchedulerNode } from "../scheduler/node.ts";
-import type { RunHandle } from "../scheduler/run-handle.ts";
+import { type Address, computationAt, type RunHandle, type SchedulerNode } from "../scheduler/node.ts";
 import { handOut } from "../store/admit.ts";
 import { asLink } from "../store/document.ts";
 import { Cell, type ListCell } from "./cell.ts";
@@ -91,7 +89,7 @@ function childrenOf<E, R>(
 
 /** The list whose output lies at an address. */
 export function listAt({ parent, home }: Address): List<unknown> | undefined {
-  const node = parent === null ? home.computation : undefined;
+  const node = parent === null ? computationAt(home) : undefined;
   return node && lists.get(node);
 }
 

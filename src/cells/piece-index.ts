@@ -8,7 +8,7 @@
  * lives is asked at any time, by code that cannot wait.
  */
 import type { Json } from "../message/json.ts";
-import type { Address } from "../scheduler/address.ts";
+import type { Address } from "../scheduler/node.ts";
 import type { Change, Notification } from "../store/change.ts";
 import { SHARED_SCOPE } from "../store/document.ts";
 import type { Cell } from "./cell.ts";

@@ -4,7 +4,7 @@
  * SPEC: P2-P4, P6-P8.
  */
 import { thrownText } from "../message/error-data.ts";
-import type { Address } from "../scheduler/address.ts";
+import type { Address } from "../scheduler/node.ts";
 import { SHARED_SCOPE } from "../store/document.ts";
 import type { Cell } from "./cell.ts";
 import { LinkedCell } from "./linked-cell.ts";
