@@ -13,6 +13,7 @@ import type { Attempt } from "./attempt.ts";
 import type { Launch } from "./lineage.ts";
 import type { MessageOptions, Outbox, OutboxRules, TimerOptions } from "./outbox.ts";
 import { Refusal, type RefuseOptions } from "./refusal.ts";
+import { type Sql, sqlOf } from "./sql.ts";
 
 /** A cell or a computed value, as far as a transaction uses it. */
 export interface TxCell<T> {
@@ -177,6 +178,11 @@ export class Tx {
       this.#attempt.refusal = refusal;
       return refusal;
     };
+  }
+
+  /** Runs a statement on tables of your own with the commit: on SQLite those of the same file, on Postgres of the database. */
+  get sql(): Sql {
+    return sqlOf(this.#attempt);
   }
 
   // The invocation --------------------------------------------------------------------------------------------------
