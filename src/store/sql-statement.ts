@@ -26,7 +26,7 @@ const TOKEN =
 /** Words between `update` or `into` and the name of the table. */
 const BETWEEN: ReadonlySet<string> = new Set(["or", "replace", "ignore", "abort", "fail", "rollback", "only"]);
 
-/** Why the text cannot run with a commit; undefined if it can. `isOwn`: whether a name is that of a table of the store. */
+/** Why the text cannot run with a commit; undefined if it can. `isOwn`: whether it names a table of the store. */
 export function sqlProblem(parts: readonly string[], isOwn: (name: string) => boolean): string | undefined {
   const text = parts.join("?");
   if (text.length > SQL_STATEMENT_BYTES_MAX) return `a statement has at most ${SQL_STATEMENT_BYTES_MAX} characters`;

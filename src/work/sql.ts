@@ -17,8 +17,8 @@ export interface SqlRun {
 }
 
 /**
- * Runs a statement on tables of your own, in the transaction of the handler's commit. It returns no rows: it has not run
- * yet. As a template, each value is bound; as a text, it has the database's placeholders.
+ * Runs a statement on tables of your own, in the transaction of the handler's commit. It returns no rows: it has not
+ * run yet. As a template, each value is bound; as a text, it has the database's placeholders.
  */
 export interface Sql {
   (text: TemplateStringsArray, ...values: readonly SqlValue[]): SqlRun;

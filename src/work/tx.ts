@@ -180,7 +180,7 @@ export class Tx {
     };
   }
 
-  /** Runs a statement on tables of your own with the commit: on SQLite those of the same file, on Postgres of the database. */
+  /** Runs a statement on tables of your own with the commit: those of the same file or database. */
   get sql(): Sql {
     return sqlOf(this.#attempt);
   }

@@ -1,6 +1,6 @@
 /**
- * Statements on the user's tables, inside of the transaction of a commit. A statement that the database refuses rolls the
- * transaction back, and its commit alone is rejected. SPEC: U90-U94.
+ * Statements on the user's tables, inside of the transaction of a commit. A statement that the database refuses rolls
+ * the transaction back, and its commit alone is rejected. SPEC: U90-U94.
  *
  * The writer of a kernel waits for the statement, so waiting for a lock and running are bounded. Both are set for this
  * transaction only, after the store's own locks were taken.

@@ -387,7 +387,7 @@ export class GroupCommit {
     }
   }
 
-  /** A deferred constraint of the user's tables. Of several commits it is unknown which: their callers send them again. */
+  /** A deferred constraint of the user's tables. Of several commits it is unknown which: they are sent again. */
   #constraintFailed(jobs: readonly Job[], error: unknown): void {
     if (jobs.length > 1) return this.#failBatch(jobs, error);
     for (const job of jobs)

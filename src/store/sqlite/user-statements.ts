@@ -1,6 +1,6 @@
 /**
- * Statements on the user's tables in the same file, inside of the transaction of a commit. A savepoint takes them back if
- * one is refused, so that the other commits of the batch are not run again. SPEC: U90-U94.
+ * Statements on the user's tables in the same file, inside of the transaction of a commit. A savepoint takes them back
+ * if one is refused, so that the other commits of the batch are not run again. SPEC: U90-U94.
  */
 import { thrownText } from "../../message/error-data.ts";
 import type { CommitOutcome } from "../commit.ts";
