@@ -8,7 +8,8 @@ import type { Message } from "../message/envelope.ts";
 import { type ErrorData, Failure, failureFrom, isFailure } from "../message/error-data.ts";
 import { isJsonObject } from "../message/json.ts";
 import { command } from "../message/lineage.ts";
-import { messagesOf, pause, type Source } from "./message-stream.ts";
+import type { Source } from "./link.ts";
+import { messagesOf, pause } from "./message-stream.ts";
 
 export interface SubscribeOptions {
   /** Types of events; all if neither types nor topics are given. */

@@ -7,7 +7,8 @@ import { equal } from "../message/equality.ts";
 import { type ErrorData, Failure, failureFrom } from "../message/error-data.ts";
 import type { Json } from "../message/json.ts";
 import { command } from "../message/lineage.ts";
-import { messagesOf, pause, type Source } from "./message-stream.ts";
+import type { Source } from "./link.ts";
+import { messagesOf, pause } from "./message-stream.ts";
 
 export interface Watched {
   readonly type: string;
@@ -43,8 +44,8 @@ export async function watch(source: Source, { type, data, signal }: Watched, lis
         listener.answer(answer);
       }
     } catch (error) {
-      // The kernel may come back; a request that cannot be made at all does not.
-      if (error instanceof Failure && error.code === 422) return void listener.failed(error);
+      // The kernel may come back. A request that cannot be made at all, or whose token is refused, is the end.
+      if (error instanceof Failure && (error.code === 422 || error.code === 401)) return void listener.failed(error);
     }
     if (!signal.aborted) await pause(source.host, pauseMs, signal);
   }
