@@ -101,6 +101,18 @@ describe("import arrows", () => {
     expect([...rooms].filter((room) => !room.endsWith(".ts") && !(room in ARROWS))).toEqual([]);
   });
 
+  test("[K2] ARCHITECTURE.md lists the rooms with the same arrows", () => {
+    const page = readFileSync(join(SRC, "..", "ARCHITECTURE.md"), "utf8");
+    const rows = [...page.matchAll(/^\| `(\w+)` +\|[^|]*\|([^|]*)\|[^|]*\|$/gm)];
+    const rooms = rows.map(([, room]) => room as string);
+    const arrows = rows.map(([, room, imports], at) => {
+      const listed = (imports as string).split(",").map((name) => name.trim());
+      const above = rooms.slice(0, at).filter((name) => !FOR_ALL.includes(name));
+      return [room, listed.includes("all above") ? above : listed.filter((name) => name !== "")];
+    });
+    expect(arrows).toEqual(Object.entries(ARROWS).filter(([room]) => !room.endsWith(".ts")));
+  });
+
   test("[K2] a broken arrow is seen", () => {
     const broken = (file: string, text: string) => importsOf(file, text).map(brokenArrow).filter(Boolean);
     expect(broken(join("store", "store.ts"), 'import { x } from "../bus/bus.ts";')).toHaveLength(1);
