@@ -68,8 +68,9 @@ function hooksOf(client: AnyClient) {
     if (answers === undefined) {
       // Those of renders that were given up have no reader.
       if (all.size >= UNUSED_MAX) for (const [old, { isUsed }] of all) if (!isUsed) all.delete(old);
-      answers = new Answers(client.live(name, data), () => all.delete(key));
-      all.set(key, answers);
+      const made = new Answers(client.live(name, data), () => void (all.get(key) === made && all.delete(key)));
+      answers = made;
+      all.set(key, made);
     }
     return answers;
   };
