@@ -20,6 +20,8 @@ export const KERNEL_REASONS = {
   TOO_OLD: 410,
   TOO_LARGE: 413,
   INVALID: 422,
+  /** The query is no synchronous query of an app, so its reads are not tracked. */
+  NOT_LIVE: 422,
   FAILED: 500,
   /** The process died during the handler, which is neither transactional nor idempotent. */
   INTERRUPTED: 500,
