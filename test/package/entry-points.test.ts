@@ -16,7 +16,7 @@ const SIZES: Readonly<Record<string, readonly [minified: number, gzip: number]>>
   "./extensions": [24, 9],
   "./http": [75, 26],
   "./kernel": [590, 192],
-  "./loop": [215, 71],
+  "./loop": [225, 74],
   "./message": [38, 15],
   "./node": [730, 236],
   "./postgres": [150, 50],
