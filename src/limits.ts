@@ -531,7 +531,7 @@ export const AUTH_FAILURE_ADDRESSES_MAX = 10_000;
 /** A WebSocket client without a token in its headers sends it within this time. */
 export const WEB_SOCKET_TOKEN_MS = 5_000;
 
-/** Of a client behind a URL: the pause after the first failed attempt to connect, and the longest one, which doubles. */
+/** Pauses of a client behind a URL after failed attempts to connect: the first, and the longest. They double. */
 export const WEB_RECONNECT_START_MS = 50;
 export const WEB_RECONNECT_MS_MAX = 2_500;
 /** After so long without a message a client behind a URL asks whether the kernel is there, and then connects again. */
