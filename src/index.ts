@@ -50,7 +50,7 @@ export {
 } from "./cells/collection.ts";
 export type { Computed } from "./cells/computed.ts";
 export type { StandardSchema } from "./cells/schema.ts";
-export type { EffectOptions, NodeOptions, SpaceCellOptions } from "./cells/space.ts";
+export type { EffectOptions, NodeOptions, SpaceCellOptions } from "./cells/base-space.ts";
 export type { AsJson, Frozen } from "./cells/value-types.ts";
 export type { AppKernel } from "./kernel/app-kernel.ts";
 export type { OpenOptions } from "./kernel/open-app.ts";

@@ -5,9 +5,7 @@
 import { equal } from "../message/equality.ts";
 import type { Json } from "../message/json.ts";
 import { getAt, type Path } from "../message/path.ts";
-import type { Address } from "../scheduler/address.ts";
-import type { NodeSpec } from "../scheduler/node.ts";
-import type { RunHandle } from "../scheduler/run-handle.ts";
+import type { Address, NodeSpec, RunHandle } from "../scheduler/node.ts";
 import { admit, handOut, notAdmitted } from "../store/admit.ts";
 import { labelOf } from "../store/label.ts";
 import { ConfirmedCalls } from "./confirmed-calls.ts";

@@ -7,9 +7,10 @@
  */
 import { COLLECTION_PAGE_MAX } from "../limits.ts";
 import { isCleanText, type Json } from "../message/json.ts";
-import type { Address } from "../scheduler/address.ts";
+import type { Address } from "../scheduler/node.ts";
 import { SHARED_SCOPE } from "../store/document.ts";
 import type { Replica } from "../store/replica.ts";
+import type { BaseSpace } from "./base-space.ts";
 import type { Cell } from "./cell.ts";
 import { type Addition, Totals } from "./collection-totals.ts";
 import { ElementCell } from "./element-cell.ts";
@@ -18,7 +19,6 @@ import { requireReady } from "./links.ts";
 import { NotReady } from "./not-ready.ts";
 import { type IndexEntry, type IndexHome, type KeyRange, OrderedIndex } from "./ordered-index.ts";
 import type { StandardSchema } from "./schema.ts";
-import type { Space } from "./space.ts";
 import type { AsJson, Stored } from "./value-types.ts";
 
 export interface IndexOptions {
@@ -97,13 +97,13 @@ const NOTHING: Derived = { keys: new Map(), groups: [], sums: {} };
 /** `Names` are the declared indexes, where the compiler knows them. */
 export class Collection<T, Names extends string = string> {
   readonly name: string;
-  readonly #space: Space;
+  readonly #space: BaseSpace;
   readonly #replica: Replica;
   readonly #options: CollectionOptions<T>;
   readonly #trees = new Map<string, OrderedIndex>();
   readonly #totals: Totals;
 
-  constructor(space: Space, name: string, options: CollectionOptions<T> = {}, pageMax?: number) {
+  constructor(space: BaseSpace, name: string, options: CollectionOptions<T> = {}, pageMax?: number) {
     this.name = name;
     this.#space = space;
     this.#replica = space.replica(space.name);

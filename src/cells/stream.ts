@@ -8,8 +8,8 @@
  *     const { outcome } = orders.send({ item: "tea" });
  */
 import type { Json } from "../message/json.ts";
-import type { Address } from "../scheduler/address.ts";
 import type { Handling } from "../scheduler/handling.ts";
+import type { Address } from "../scheduler/node.ts";
 import type { SendOptions, Sent } from "../scheduler/send.ts";
 import type { Attempt } from "../work/attempt.ts";
 import { type HandlerFailure, type HandlerOptions, handlerOptionsProblem } from "../work/handler-options.ts";

@@ -7,7 +7,7 @@
 import { type ConnectionLimits, connectionLimits } from "../adapters/connection-limits.ts";
 import type { UnixSocketOptions } from "../adapters/unix-socket.ts";
 import type { EventBusOptions } from "../bus/event-bus.ts";
-import type { SpaceOptions } from "../cells/space.ts";
+import type { SpaceOptions } from "../cells/base-space.ts";
 import type { AgentLimits } from "../extensions/agent-slot.ts";
 import type { EventLoopOptions } from "../loop/event-loop.ts";
 import { requireLimit, type TimerLimits } from "../loop/loop-limits.ts";

@@ -4,7 +4,7 @@
 import type { App } from "../app/app.ts";
 import type { EventBus } from "../bus/event-bus.ts";
 import type { RetentionPolicy } from "../bus/retention.ts";
-import type { Pattern } from "../cells/pattern.ts";
+import type { Pattern } from "../cells/piece.ts";
 import type { Resumed } from "../cells/pieces.ts";
 import type { Space } from "../cells/space.ts";
 import type { ExtensionSources } from "../extensions/discovery.ts";

@@ -3,7 +3,7 @@
  * R21, R24.
  */
 import { MillraceError } from "../message/millrace-error.ts";
-import type { Address } from "./address.ts";
+import { type Address, computationAt } from "./node.ts";
 
 export type ComputedErrorCode =
   /** A second computation of one place. */
@@ -21,7 +21,7 @@ export class ComputedError extends MillraceError<ComputedErrorCode> {
 
 /** Throws if the address is in the output of a computation. */
 export function requireNotComputed({ home }: Address): void {
-  if (home.document.derived && home.computation !== undefined) throw setComputed(home.root);
+  if (home.document.derived && computationAt(home) !== undefined) throw setComputed(home.root);
 }
 
 export function setComputed(place: { toString(): string }): ComputedError {

@@ -9,9 +9,9 @@ import { MillraceError } from "../message/millrace-error.ts";
 import type { Attempt, AttemptKind } from "../work/attempt.ts";
 import type { HandlerFailure } from "../work/handler-options.ts";
 import type { Retry } from "../work/retry-policy.ts";
-import type { Address } from "./address.ts";
 import { EventStem, linkText, originHash } from "./event-id.ts";
 import type { Handling } from "./handling.ts";
+import type { Address } from "./node.ts";
 import type { Send } from "./send.ts";
 import type { SendQueue } from "./send-queue.ts";
 
