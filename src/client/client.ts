@@ -31,8 +31,10 @@ export interface Exchange {
 
 /** The types that a client knows: those of an app (`ExchangesOf<typeof app>`), or written by hand. */
 export type Exchanges = Readonly<Record<string, Exchange>>;
+/** The types of a client that knows none of the kernel's types. */
 export type AnyExchanges = Readonly<Record<string, { readonly input: Json; readonly output: Json }>>;
 
+/** The socket of a client, and its limits. */
 export interface ClientOptions {
   /** The kernel's socket: `.millrace/kernel.sock`. */
   readonly path: string;
@@ -45,12 +47,14 @@ export interface ClientOptions {
   readonly host?: Host;
 }
 
+/** Options of one request. */
 export interface RequestOptions {
   readonly timeoutMs?: number;
   /** Stops waiting. The kernel continues its work. */
   readonly signal?: AbortSignal;
 }
 
+/** A connection to a kernel over its Unix socket, which reconnects. */
 export class Client<Types extends Exchanges = AnyExchanges> implements AsyncDisposable {
   readonly #options: ClientOptions;
   readonly #host: Host;

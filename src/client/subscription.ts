@@ -10,6 +10,7 @@ import { isJsonObject } from "../message/json.ts";
 import { command } from "../message/lineage.ts";
 import { messagesOf, pause, type Source } from "./message-stream.ts";
 
+/** Which events `client.events` yields, and from where. */
 export interface SubscribeOptions {
   /** Types of events; all if neither types nor topics are given. */
   readonly types?: readonly string[];
@@ -32,6 +33,7 @@ export interface GoneEvents {
   readonly cursor: string;
 }
 
+/** An event of the journal, as `client.events` yields it. */
 export interface StreamedEvent {
   /** Its id in the journal. */
   readonly id: number;
