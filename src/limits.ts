@@ -359,6 +359,12 @@ export const TIMER_CLIENTS_COUNTED_MAX = 10_000;
 export const STREAMS_MAX = 16;
 /** Event streams of all connections: the checks before each page must stay far below a millisecond. */
 export const STREAMS_ALL_MAX = 1_024;
+/** Live queries of one connection. */
+export const LIVE_QUERIES_MAX = 1_000;
+/** Live queries of all connections. */
+export const LIVE_QUERIES_ALL_MAX = 65_536;
+/** Least time between two answers of a live query: a burst of commits is told once. */
+export const LIVE_QUERY_MS = 50;
 /** Types and topics that one event stream may name. */
 export const STREAM_NAMES_MAX = 256;
 /** Types and topics of all event streams: a new topic is matched with every pattern at once. */

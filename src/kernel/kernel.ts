@@ -185,7 +185,7 @@ export class Kernel implements AsyncDisposable {
         commands: this.#kept,
       },
       ...{ ...limits.loop, ...handlings },
-      watchQuery: (type, data, watcher) => this.#apps.watch(type, data, watcher),
+      watchQuery: (watched, watcher) => this.#apps.watch(watched, watcher),
       ...given({ requestTimeoutMs }),
       ...given({ observe, observeFaults: options.observeFaults ?? (observe ? undefined : faultsToStderr(host)) }),
     });

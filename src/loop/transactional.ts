@@ -473,7 +473,9 @@ function codeOf({ class: rejectionClass, reason }: Rejection): number {
 /** The answer of the first time; 409 if the id was used for another request. */
 export function answerOf(receipt: Json | undefined, message: Message): Json {
   if (isErasedResult(receipt))
-    throw new Failure(410, `${message.metadata.id} was handled, and its answer was erased; choose another id`);
+    throw new Failure(410, `${message.metadata.id} was handled, and its answer was erased; choose another id`, {
+      reason: "ERASED",
+    });
   const { request, result } = (receipt ?? {}) as Partial<ReceiptValue>;
   if (request === requestOf(message)) return result ?? null;
   throw idReused(message);
