@@ -5,12 +5,14 @@ import { checkMessage, type Message } from "../message/envelope.ts";
 import { type AnyExchanges, type Exchanges, KernelClient, type RequestsOptions } from "./kernel-client.ts";
 import { socketSource } from "./line-link.ts";
 
+/** The socket of a client, and its limits. */
 export interface ClientOptions extends RequestsOptions {
   /** The kernel's socket: `.millrace/kernel.sock`. */
   readonly path: string;
   readonly host?: Host;
 }
 
+/** A client of the kernel on a Unix socket. */
 export class Client<Types extends Exchanges = AnyExchanges> extends KernelClient<Types> {
   /** Fails with NOT_REACHABLE if no kernel listens now. */
   static async connect<Types extends Exchanges = AnyExchanges>(options: ClientOptions): Promise<Client<Types>> {

@@ -7,6 +7,7 @@ import { KernelClient, type RequestsOptions } from "./kernel-client.ts";
 import { type ClientHost, pageHost } from "./page-host.ts";
 import { type WebOptions, webSource } from "./web-link.ts";
 
+/** The address of a kernel's server, the token, and the limits of requests. */
 export interface UrlOptions extends RequestsOptions, WebOptions {
   readonly host?: ClientHost;
   readonly path?: undefined;

@@ -6,5 +6,13 @@ export { Client, type ClientOptions } from "./client.ts";
 export { connect } from "./connect.ts";
 export type { UrlOptions } from "./connect-url.ts";
 export type { Connected } from "./connection.ts";
-export type { AnyExchanges, Exchange, Exchanges, RequestOptions, Status } from "./kernel-client.ts";
+export {
+  type AnyExchanges,
+  type Exchange,
+  type Exchanges,
+  KernelClient,
+  type RequestOptions,
+  type RequestsOptions,
+  type Status,
+} from "./kernel-client.ts";
 export type { GoneEvents, StreamedEvent, SubscribeOptions } from "./subscription.ts";

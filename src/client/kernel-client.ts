@@ -31,8 +31,10 @@ export interface Exchange {
 
 /** The types that a client knows: those of an app (`ExchangesOf<typeof app>`), or written by hand. */
 export type Exchanges = Readonly<Record<string, Exchange>>;
+/** The types of a client that knows none of the kernel's types. */
 export type AnyExchanges = Readonly<Record<string, { readonly input: Json; readonly output: Json }>>;
 
+/** Limits of the requests of a client. */
 export interface RequestsOptions {
   /** Default timeout of a request; 30 s. */
   readonly timeoutMs?: number;
@@ -49,6 +51,7 @@ export interface Status {
   readonly waiting: number;
 }
 
+/** Options of one request. */
 export interface RequestOptions {
   readonly timeoutMs?: number;
   /** Stops waiting. The kernel continues its work. */
@@ -57,6 +60,7 @@ export interface RequestOptions {
 
 type RefusalOf = (message: Message) => string | undefined;
 
+/** Sends requests over a link, and repeats them after a lost connection. */
 export class KernelClient<Types extends Exchanges = AnyExchanges> implements AsyncDisposable {
   readonly #options: RequestsOptions;
   readonly #source: Source;

@@ -36,6 +36,7 @@ export interface CommandState<Input, Value, F> {
   readonly error: F | undefined;
 }
 
+/** The hooks of a client, typed by its app. */
 export interface Hooks<A> {
   /** The answer of a query, and again whenever it differs. Components that ask the same share one live query. */
   useQuery<Name extends keyof QueriesOf<A> & string>(
