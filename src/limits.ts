@@ -537,6 +537,12 @@ export const AUTH_FAILURE_ADDRESSES_MAX = 10_000;
 /** A WebSocket client without a token in its headers sends it within this time. */
 export const WEB_SOCKET_TOKEN_MS = 5_000;
 
+/** Pauses of a client behind a URL after failed attempts to connect: the first, and the longest. They double. */
+export const WEB_RECONNECT_START_MS = 50;
+export const WEB_RECONNECT_MS_MAX = 2_500;
+/** After so long without a message a client behind a URL asks whether the kernel is there, and then connects again. */
+export const WEB_SILENCE_MS = 15_000;
+
 /** Tokens of a kernel. */
 export const TOKENS_MAX = 1_000;
 /** Random bits at the end of a lease's number: two histories give the same number once in a million leases. */

@@ -37,6 +37,7 @@ export interface CommitIdentity {
   readonly localSequence: number;
 }
 
+/** A condition on documents that must hold for a commit. */
 export type Precondition =
   | ({
       readonly kind: "absent";
@@ -124,6 +125,7 @@ export interface CommitRequest extends CommitIdentity {
   readonly statements?: readonly SqlStatement[] | undefined;
 }
 
+/** A commit was accepted. */
 export interface Committed {
   readonly kind: "committed";
   /** The space's sequence after this commit; a commit without patches or labels does not change it. */
@@ -134,4 +136,5 @@ export interface Committed {
   readonly replayed: boolean;
 }
 
+/** The store's answer to a commit. */
 export type CommitOutcome = Committed | Rejection;

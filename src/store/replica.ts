@@ -61,6 +61,7 @@ export interface Share {
   readonly inverses: PathOperation[];
 }
 
+/** Options of `Replica.open`. */
 export interface ReplicaOptions {
   readonly store: Store;
   readonly space: string;
@@ -86,6 +87,7 @@ export interface AdoptOptions extends TransactionOptions {
   readonly except: NotificationListener;
 }
 
+/** The documents of a space in the memory of a process. */
 export class Replica implements AsyncDisposable {
   readonly space: string;
   readonly #store: Store;

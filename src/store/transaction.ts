@@ -25,6 +25,7 @@ import type { ReplicaDocument } from "./replica-document.ts";
 import type { SqlStatement } from "./sql-statement.ts";
 import { StoreError } from "./store.ts";
 
+/** Options of `replica.transaction`. */
 export interface TransactionOptions {
   /** The node that runs it; included in the notification so that the node does not wake itself. */
   readonly source?: object;
@@ -78,6 +79,7 @@ export interface TransactionHome {
   abandon(transaction: Transaction): void;
 }
 
+/** Reads and writes of a replica that are committed together. */
 export class Transaction {
   readonly options: TransactionOptions;
   /** Documents in order of first use; each stays in memory until the transaction ends. */
