@@ -38,6 +38,7 @@ import { Stream } from "./stream.ts";
 import { type TransactOptions, type TransactSpace, transact, transactInside } from "./transact.ts";
 import type { Frozen, Initial, Stored } from "./value-types.ts";
 
+/** The store of a space, its name and its options. */
 export interface SpaceOptions {
   readonly store: Store;
   /** Time and chance; those of the process unless given. */
@@ -84,10 +85,12 @@ export interface SpaceCellOptions<T = unknown> extends CellOptions<T> {
   readonly migrate?: Migrate<unknown>;
 }
 
+/** Options of an effect. */
 export interface EffectOptions extends NodeOptions {
   readonly id?: string;
 }
 
+/** Options of a computed value or an effect. */
 export interface NodeOptions extends SinkOptions {
   /** Cells that it is known to read; they are brought up to date before its first run. */
   readonly reads?: readonly Cell<unknown>[];

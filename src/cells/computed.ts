@@ -6,6 +6,7 @@ import { LabelError } from "../store/label.ts";
 import { Cell, type OwnOptions } from "./cell.ts";
 import { type LinkTargets, refuse } from "./links.ts";
 
+/** A value that is derived from others. Made by `computed`. */
 export class Computed<out T = unknown> extends Cell<T> {
   readonly node: SchedulerNode;
 

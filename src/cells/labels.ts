@@ -22,6 +22,7 @@ interface LabelledPlace {
   pull(): Promise<unknown>;
 }
 
+/** A removal of labels from data, with its reason. */
 export type Declassification =
   /** Copies the present value to another cell, whatever that is labelled with. */
   | { readonly to: LabelledPlace; readonly reason: string }

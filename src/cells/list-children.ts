@@ -12,6 +12,7 @@ import type { BaseSpace, NodeOptions } from "./base-space.ts";
 import { Cell } from "./cell.ts";
 import type { Computed } from "./computed.ts";
 
+/** Options of `map`, `filter` and `flatMap` of a list. */
 export interface ListOptions<E> {
   /** The identity of an element that moves or changes; by default its position, and for a link the link. */
   readonly key?: (element: E) => string | number;

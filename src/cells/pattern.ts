@@ -17,6 +17,7 @@ interface Launcher {
   ): Launched<Parts>;
 }
 
+/** Defines a pattern: a name, a schema of its inputs, and a function that builds a piece of it. */
 export function pattern<Inputs extends object, Parts extends PieceParts>(
   name: string,
   build: (inputs: Cell<Inputs>, piece: Piece) => Parts,

@@ -14,6 +14,7 @@ export type PieceErrorCode =
   /** Something was asked of a piece that has stopped, or of one that is built already. */
   | "PIECE_MISUSE";
 
+/** Wrong use of a pattern or a piece. */
 export class PieceError extends MillraceError<PieceErrorCode> {
   override readonly name = "PieceError";
 }

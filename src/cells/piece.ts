@@ -29,6 +29,7 @@ import type { Frozen, Initial, Stored } from "./value-types.ts";
 /** The result of a pattern, by name: cells and nested pieces, shown by links, and plain values. */
 export type PieceParts = Readonly<Record<string, unknown>>;
 
+/** A named part of a program that can be started many times, each time with its own inputs. */
 export interface Pattern<Inputs extends object = object, Parts extends PieceParts = PieceParts> {
   /** How the store knows it; a piece is resumed by the pattern of this name. */
   readonly name: string;
@@ -63,6 +64,7 @@ export interface Launched<Parts extends PieceParts = PieceParts> {
   asLink(): Json;
 }
 
+/** Options of `launch`, of a space or a piece. */
 export interface LaunchOptions {
   /** By default one that follows from the event that is handled. */
   readonly id?: string;
@@ -93,6 +95,7 @@ interface StoredDocument {
   readonly value: unknown;
 }
 
+/** A running instance of a pattern. */
 export class Piece<Parts extends PieceParts = PieceParts> {
   readonly id: string;
   /** The name of its pattern. */

@@ -23,11 +23,13 @@ import {
 import { PieceIndex } from "./piece-index.ts";
 import { PieceError, type PieceInputs, requireInputs, requirePieceId, storedInputs } from "./piece-inputs.ts";
 
+/** Options of `space.run`. */
 export interface RunOptions {
   /** What the piece is called; a piece of this id that was started before is taken up again. A new id unless given. */
   readonly id?: string;
 }
 
+/** The pieces that `space.resume` started again, and those that it could not. */
 export interface Resumed {
   readonly pieces: readonly Piece[];
   /** Pieces that wait for a pattern that was not given, or whose pattern failed; they stay as they are stored. */

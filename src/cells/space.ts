@@ -17,6 +17,7 @@ import type { PieceInputs } from "./piece-inputs.ts";
 import { Pieces, type Resumed, type RunOptions } from "./pieces.ts";
 import type { Described, StandardSchema } from "./schema.ts";
 
+/** A set of documents with cells, computed values, effects, streams and transactions. */
 export class Space extends BaseSpace {
   readonly #pieces: Pieces;
 

@@ -27,6 +27,7 @@ export interface Readable {
   get(): unknown;
 }
 
+/** Options of `stream.handle`. */
 export interface HandleOptions<T> extends Pick<HandlerOptions<never, Tx, T>, "retry" | "timeoutMs" | "onFailed"> {
   /** For people; the function's own name unless given. */
   readonly name?: string;
@@ -43,6 +44,7 @@ const KNOWN: Readonly<Record<keyof HandleOptions<unknown>, true>> = {
   ...{ retry: true, timeoutMs: true, onFailed: true },
 };
 
+/** A queue of values in a space that one handler takes in order. */
 export class Stream<T = unknown> extends Place {
   readonly #schema: StandardSchema<T> | undefined;
 

@@ -66,6 +66,7 @@ import { requestStatus } from "./request-status.ts";
 import { RunLog } from "./run-log.ts";
 import { type TokenRecord, Tokens } from "./tokens.ts";
 
+/** The whole system: store, buses, loop, spaces, extensions, socket. `open` makes one for apps. */
 export class Kernel implements AsyncDisposable {
   readonly #host: Host;
   readonly #life: KernelLife;
