@@ -1,4 +1,4 @@
-/** Cases of `describeOnce` about what handlers read, where they write, and the labels of that (SPEC: U45, U48-U53, U83). */
+/** Cases of `describeOnce` about reads of handlers, their writes, and labels (SPEC: U45, U48-U53, U83). */
 import { expect } from "#test";
 import { Space } from "../../src/cells/space.ts";
 import type { Json } from "../../src/message/json.ts";
