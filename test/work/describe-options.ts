@@ -39,7 +39,8 @@ async function begin(world: World, point: OptionEntryPoint, { handler, options }
   const { onFailed, ...rest } = options?.(process) ?? {};
   const noted: CaseOptions = {
     ...rest,
-    ...(onFailed === undefined
+    ...(onFailed === undefined ? {} : { onFailed }),
+    ...(typeof onFailed !== "function"
       ? {}
       : {
           onFailed: (failure, tx, data) => {
