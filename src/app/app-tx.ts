@@ -40,6 +40,7 @@ export interface Later {
   readonly key?: string;
 }
 
+/** The transaction that a handler of an app gets: reads, writes, events, sends and refusals of one commit. */
 export interface AppTx {
   /** The value as this transaction sees it, its own writes included. */
   get<T>(cell: Pick<TxCell<T>, "get">): T;

@@ -22,6 +22,7 @@ export interface WorkerContext {
   readonly signal: AbortSignal;
 }
 
+/** The handler of a command in a worker thread. */
 export type WorkerFunction = (data: never, context: WorkerContext) => unknown;
 
 /** The default export of a worker's file. */
@@ -79,6 +80,7 @@ function threadPort(): WorkerPort | undefined {
   };
 }
 
+/** Options of `worker`. */
 export interface WorkerOptions {
   /** A command that takes longer is answered with 504: 5 minutes unless given; 0: no limit. */
   readonly timeout?: Duration;
@@ -86,6 +88,7 @@ export interface WorkerOptions {
   readonly idempotent?: boolean;
 }
 
+/** Commands that a worker thread handles. Made by `worker`. */
 export class WorkerDefinition<out Commands = unknown> {
   readonly url: URL;
   readonly options: WorkerOptions;

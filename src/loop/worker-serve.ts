@@ -24,6 +24,7 @@ export interface WorkerPort {
   onMessage(listener: (data: unknown) => void): void;
 }
 
+/** The handlers that `serve` runs in a worker. */
 export type WorkerHandlers = Omit<CapabilityDefinition, "description">;
 
 /** Inside a worker: handles posted messages, one at a time. */

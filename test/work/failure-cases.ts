@@ -98,7 +98,7 @@ export const FAILURE_CASES: readonly Case[] = [
     },
   },
   {
-    title: "[U24] a handler whose lease is lost while it runs takes effect once",
+    title: "[U24] a handler that loses its lease while it runs takes effect once",
     needs: ["leases", "promises"],
     handler: (process) => {
       let runs = 0;
