@@ -1,7 +1,7 @@
 /**
- * A pattern: a named recipe that makes cells, computations, effects, streams and nested pieces out of inputs. Running it in a space
- * makes a piece. What a pattern builds follows from its inputs alone: it is built again, in another process, when the piece is
- * resumed, and finds its documents by the names it gives. SPEC: P1.
+ * A pattern: a named recipe that makes cells, computations, effects, streams and nested pieces out of inputs. Running
+ * it in a space makes a piece. A pattern must depend on its inputs alone: it is called again, in another process, when
+ * the piece is resumed, and finds its documents by the names of the parts. SPEC: P1.
  */
 
 import type { Json } from "../message/json.ts";
@@ -15,16 +15,16 @@ import type { Stream } from "./stream.ts";
 export type PieceParts = Readonly<Record<string, unknown>>;
 
 export interface Pattern<Inputs extends object = object, Parts extends PieceParts = PieceParts> {
-  /** How the store knows it; a piece is resumed by the pattern of this name. */
+  /** The stored name; a piece is resumed by the pattern of this name. */
   readonly name: string;
-  /** Checks the inputs, where they are values and not cells. */
+  /** Checks the inputs that are values and not cells. */
   readonly schema: StandardSchema<Inputs> | undefined;
   build(inputs: Cell<Inputs>, piece: Piece): Parts;
-  /** For `tx.start`: starts a piece in the space of the transaction that runs now. */
+  /** For `tx.start`: starts a piece in the space of the running transaction. */
   launchIn(space: object, inputs: PieceInputs<Inputs>, options?: LaunchOptions): Launched<Parts>;
 }
 
-/** A space, as far as pieces are started in it. */
+/** The part of a space that starts pieces. */
 interface Launcher {
   launch<Inputs extends object, Parts extends PieceParts>(
     pattern: Pattern<Inputs, Parts>,
@@ -36,7 +36,7 @@ interface Launcher {
 /** The inputs of a new piece: for each a value, or the cell that holds it. */
 export type PieceInputs<Inputs> = { readonly [Name in keyof Inputs]: Inputs[Name] | Cell<Inputs[Name] | undefined> };
 
-/** A piece's result as its reader sees it: values of cells, also of nested pieces, and the links of streams. */
+/** The type of a piece's result: values of cells, also of nested pieces, and the links of streams. */
 export type Shown<Parts> = {
   readonly [Name in keyof Parts]?: Parts[Name] extends Cell<infer Value>
     ? Value
@@ -75,19 +75,19 @@ export type PieceErrorCode =
   | "PIECE_OTHER_PATTERN"
   /** The pattern threw while it was built. */
   | "PATTERN_FAILED"
-  /** Something was asked of a piece that has stopped, or of one that is built already. */
+  /** A call that the state of the piece does not allow: it has stopped, or is built already. */
   | "PIECE_MISUSE";
 
 export class PieceError extends MillraceError<PieceErrorCode> {
   override readonly name = "PieceError";
 }
 
-/** Documents of this name hold what is stored about a piece. */
+/** Whether a document of this name is the record of a piece. */
 export function isRecordName(name: string): boolean {
   return name === "piece" || name.endsWith("/piece");
 }
 
-/** Refuses what would be the name of documents that are not a piece's own. */
+/** Refuses ids that are names of other documents. */
 export function requirePieceId(id: string): void {
   if (id !== "" && !id.endsWith("/piece") && !id.startsWith("millrace/")) return;
   const why = 'it is a text, does not begin with "millrace/" and does not end with "/piece"';
@@ -100,7 +100,9 @@ export function storedInputs<Inputs extends object>(inputs: PieceInputs<Inputs>)
   return Object.fromEntries(stored) as Inputs;
 }
 
-/** Refuses inputs that the pattern's schema does not take. Those in cells are checked by what the cells hold now, if all hold something. */
+/**
+ * Refuses inputs that the pattern's schema rejects. Cells are checked by their present values, if all of them have one.
+ */
 export function requireInputs<Inputs extends object>(
   { name, schema }: Pattern<Inputs, PieceParts>,
   inputs: PieceInputs<Inputs>,
