@@ -16,6 +16,7 @@ import {
   type Schema,
 } from "./event-definition.ts";
 
+/** Options of `command`. */
 export interface CommandOptions {
   /** For people and tools: `millrace ls`, `Syscall.Describe`. */
   readonly description?: string;
@@ -28,6 +29,7 @@ export interface CommandOptions {
   readonly concurrency?: number;
 }
 
+/** Options of `query`. */
 export interface QueryOptions {
   readonly description?: string;
 }
@@ -39,6 +41,7 @@ export type Synchronous = string | number | boolean | null | undefined | void | 
 export type CommandFunction = (data: never, tx: AppTx) => unknown;
 export type QueryFunction = (data: never) => Synchronous;
 
+/** A command with a schema or options. Made by `command`. */
 export class CommandDefinition<in Input = never, out Returned = unknown> {
   readonly schema: Schema | undefined;
   readonly handler: CommandFunction;
@@ -52,6 +55,7 @@ export class CommandDefinition<in Input = never, out Returned = unknown> {
   }
 }
 
+/** A query with a schema or options. Made by `query`. */
 export class QueryDefinition<in Input = never, out Returned = unknown> {
   readonly schema: Schema | undefined;
   readonly handler: QueryFunction;

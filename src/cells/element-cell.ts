@@ -1,7 +1,7 @@
 /**
  * The cell of an element of a collection, or of a place in it: a write updates the indexes and totals too. SPEC: R93.
  */
-import type { Address } from "../scheduler/address.ts";
+import type { Address } from "../scheduler/node.ts";
 import { Cell, type ListCell, type OwnOptions } from "./cell.ts";
 import type { LinkTargets } from "./links.ts";
 import type { Below, KeyOf } from "./value-types.ts";

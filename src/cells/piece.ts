@@ -14,26 +14,43 @@ import { equal } from "../message/equality.ts";
 import { thrownText } from "../message/error-data.ts";
 import { INSPECT } from "../message/inspect.ts";
 import type { Json } from "../message/json.ts";
-import type { Address } from "../scheduler/address.ts";
-import type { RunHandle } from "../scheduler/run-handle.ts";
+import type { Address, RunHandle } from "../scheduler/node.ts";
+import type { BaseSpace, NodeOptions } from "./base-space.ts";
 import { Cell, type CellOptions, type ListCell } from "./cell.ts";
 import type { Computed } from "./computed.ts";
 import { LinkedRecord, type RecordPart } from "./linked-cell.ts";
 import type { LinkTargets } from "./links.ts";
 import type { Each, ListOptions } from "./list-children.ts";
-import {
-  isRecordName,
-  type Pattern,
-  PieceError,
-  type PieceInputs,
-  type PieceParts,
-  type Shown,
-  storedInputs,
-} from "./pattern.ts";
+import { filter, flatMap, map } from "./lists.ts";
+import { isRecordName, PieceError, type PieceInputs, storedInputs } from "./piece-inputs.ts";
 import type { Described, StandardSchema } from "./schema.ts";
-import type { NodeOptions, Space } from "./space.ts";
 import { type HandleOptions, Stream, type StreamHandler } from "./stream.ts";
 import type { Frozen, Initial, Stored } from "./value-types.ts";
+
+/** The result of a pattern, by name: cells and nested pieces, shown by links, and plain values. */
+export type PieceParts = Readonly<Record<string, unknown>>;
+
+/** A named part of a program that can be started many times, each time with its own inputs. */
+export interface Pattern<Inputs extends object = object, Parts extends PieceParts = PieceParts> {
+  /** The stored name; a piece is resumed by the pattern of this name. */
+  readonly name: string;
+  /** Checks the inputs that are values and not cells. */
+  readonly schema: StandardSchema<Inputs> | undefined;
+  build(inputs: Cell<Inputs>, piece: Piece): Parts;
+  /** For `tx.start`: starts a piece in the space of the running transaction. */
+  launchIn(space: object, inputs: PieceInputs<Inputs>, options?: LaunchOptions): Launched<Parts>;
+}
+
+/** The type of a piece's result: values of cells, also of nested pieces, and the links of streams. */
+export type Shown<Parts> = {
+  readonly [Name in keyof Parts]?: Parts[Name] extends Cell<infer Value>
+    ? Value
+    : Parts[Name] extends Piece<infer Nested>
+      ? Shown<Nested>
+      : Parts[Name] extends Stream<infer _>
+        ? Json
+        : Parts[Name];
+};
 
 /** The stored record of a piece. */
 export interface PieceRecord<Inputs = unknown> {
@@ -50,6 +67,7 @@ export interface Launched<Parts extends PieceParts = PieceParts> {
   asLink(): Json;
 }
 
+/** Options of `launch`, of a space or a piece. */
 export interface LaunchOptions {
   /** Default: derived from the handled event. */
   readonly id?: string;
@@ -62,7 +80,7 @@ export interface LaunchOptions {
 
 /** The surroundings of a piece. */
 export interface PieceHome {
-  readonly space: Space;
+  readonly space: BaseSpace;
   readonly launcher: Launcher;
   /** Results of running pieces, nested ones too, by id. */
   readonly results: Map<string, Cell<unknown>>;
@@ -83,6 +101,7 @@ interface StoredDocument {
   readonly value: unknown;
 }
 
+/** A running instance of a pattern. */
 export class Piece<Parts extends PieceParts = PieceParts> {
   readonly id: string;
   /** The name of its pattern. */
@@ -205,11 +224,11 @@ export class Piece<Parts extends PieceParts = PieceParts> {
   }
 
   map<E, R>(name: string, list: ListCell<E>, each: Each<E, R>, options?: ListOptions<E>): Cell<readonly R[]> {
-    return this.#withNode(this.#home.space.map(this.#named(name), list, each, options));
+    return this.#withNode(map(this.#home.space, this.#named(name), list, each, options));
   }
 
   filter<E>(name: string, list: ListCell<E>, keep: Each<E, boolean>, options?: ListOptions<E>): Cell<readonly E[]> {
-    return this.#withNode(this.#home.space.filter(this.#named(name), list, keep, options));
+    return this.#withNode(filter(this.#home.space, this.#named(name), list, keep, options));
   }
 
   flatMap<E, R>(
@@ -218,7 +237,7 @@ export class Piece<Parts extends PieceParts = PieceParts> {
     each: Each<E, readonly R[]>,
     options?: ListOptions<E>,
   ): Cell<readonly R[]> {
-    return this.#withNode(this.#home.space.flatMap(this.#named(name), list, each, options));
+    return this.#withNode(flatMap(this.#home.space, this.#named(name), list, each, options));
   }
 
   /** A nested piece: it is built with this one and stops with it. */
@@ -307,14 +326,14 @@ export class Piece<Parts extends PieceParts = PieceParts> {
 }
 
 /** The cell of a piece's record. */
-export function recordOf<Inputs>(space: Space, id: string): Cell<PieceRecord<Inputs> | undefined> {
+export function recordOf<Inputs>(space: BaseSpace, id: string): Cell<PieceRecord<Inputs> | undefined> {
   return space.cell(`${id}/piece`) as Cell<PieceRecord<Inputs> | undefined>;
 }
 
 /** The inputs as the pattern sees them. */
 function inputsAt<Inputs extends object>(
   { address }: Cell<PieceRecord<Inputs> | undefined>,
-  space: Space,
+  space: BaseSpace,
   { schema }: Pattern<Inputs, PieceParts>,
 ): Cell<Inputs> {
   return new LinkedRecord<Inputs>(address.child("inputs"), space, () => undefined, { schema });

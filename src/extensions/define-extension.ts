@@ -54,6 +54,7 @@ export interface ExtensionDefinition extends Definition, Pick<Extension, "start"
   readonly agent?: AgentProvider;
 }
 
+/** A tool that an extension offers to agents. */
 export interface ToolDefinition {
   readonly description: string;
   readonly input: Schema;
@@ -63,6 +64,7 @@ export interface ToolDefinition {
 /** Marks definitions, also those of another copy of the package. */
 const DEFINED = Symbol.for("millrace.extension");
 
+/** An extension as a value. Made by `defineExtension`. */
 export class DefinedExtension {
   readonly head: ExtensionHead;
   readonly define: (parts: ExtensionParts<never>) => ExtensionDefinition;

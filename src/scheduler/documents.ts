@@ -7,10 +7,9 @@
  */
 import { type DocumentRef, SHARED_SCOPE } from "../store/document.ts";
 import type { Replica } from "../store/replica.ts";
-import type { Address, DocumentIndex } from "./address.ts";
 import type { Graph } from "./graph.ts";
 import type { Invalidation } from "./invalidation.ts";
-import type { NodeSpec, SchedulerNode } from "./node.ts";
+import { type Address, computationAt, type DocumentIndex, type NodeSpec, type SchedulerNode } from "./node.ts";
 import { isResumed } from "./node-record.ts";
 import type { Registry } from "./registry.ts";
 
@@ -67,7 +66,7 @@ export class Documents {
     const named = this.#registry.find(id);
     if (named?.outputIn === replica) return named;
     const index = replica.find({ scope: SHARED_SCOPE, id })?.attachment as DocumentIndex | undefined;
-    return index?.computation;
+    return index === undefined ? undefined : computationAt(index);
   }
 
   /** Registers a new node's outputs. An output that cannot be found by the node's name later is created now. */

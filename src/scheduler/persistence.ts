@@ -8,15 +8,14 @@
 import type { Host } from "../host/host.ts";
 import { PREFETCHED_MAX } from "../limits.ts";
 import type { Replica } from "../store/replica.ts";
-import type { Address } from "./address.ts";
 import type { Agenda } from "./agenda.ts";
 import type { Documents } from "./documents.ts";
-import { enterReads } from "./folded-reads.ts";
 import type { Gates } from "./gates.ts";
 import type { Graph } from "./graph.ts";
 import type { Introspection } from "./introspection.ts";
-import type { NodeSpec, SchedulerNode } from "./node.ts";
-import { type GateSettings, isResumed, NodeRecord, type Persisted } from "./node-record.ts";
+import { type Address, NodeRecord, type NodeSpec, type SchedulerNode } from "./node.ts";
+import { enterReads, isResumed } from "./node-record.ts";
+import type { GateSettings, Persisted } from "./node-state.ts";
 import { Resume } from "./resume.ts";
 import type { Turns } from "./turns.ts";
 import { WriteBehind } from "./write-behind.ts";

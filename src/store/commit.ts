@@ -36,6 +36,7 @@ export interface CommitIdentity {
   readonly localSequence: number;
 }
 
+/** A condition on documents that must hold for a commit. */
 export type Precondition =
   | ({
       readonly kind: "absent";
@@ -121,6 +122,7 @@ export interface CommitRequest extends CommitIdentity {
   readonly labels: readonly LabelWrite[];
 }
 
+/** A commit was accepted. */
 export interface Committed {
   readonly kind: "committed";
   /** The space's sequence after this commit; a commit without patches or labels does not change it. */
@@ -131,4 +133,5 @@ export interface Committed {
   readonly replayed: boolean;
 }
 
+/** The store's answer to a commit. */
 export type CommitOutcome = Committed | Rejection;

@@ -10,11 +10,13 @@
  * | unknown   | sent, but not answered                      | send it again: the replay check finds it by its identity    |
  */
 
+/** The classes of rejections, which decide about a retry. */
 export type RejectionClass = "stale" | "permanent" | "refused" | "failed" | "unknown";
 
 /** The next step after a rejection. */
 export type RetryRule = "run-again" | "never" | "send-again";
 
+/** The next step after a rejection, by its class. */
 export const RETRY_RULES: Readonly<Record<RejectionClass, RetryRule>> = {
   stale: "run-again",
   permanent: "never",
@@ -44,6 +46,7 @@ export type RejectionReason =
   | "io-error" // unknown if it struck the commit itself, failed before
   | "no-answer"; // unknown
 
+/** A commit was not accepted, and why. */
 export interface Rejection {
   readonly kind: "rejected";
   readonly class: RejectionClass;

@@ -60,6 +60,7 @@ export interface Share {
   readonly inverses: PathOperation[];
 }
 
+/** Options of `Replica.open`. */
 export interface ReplicaOptions {
   readonly store: Store;
   readonly space: string;
@@ -85,6 +86,7 @@ export interface AdoptOptions extends TransactionOptions {
   readonly except: NotificationListener;
 }
 
+/** The documents of a space in the memory of a process. */
 export class Replica implements AsyncDisposable {
   readonly space: string;
   readonly #store: Store;

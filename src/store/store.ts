@@ -46,6 +46,7 @@ import type {
 import type { JournalPage, JournalPosition } from "./journal-position.ts";
 import type { Rejection } from "./rejection.ts";
 
+/** Documents, journal, consumers and timers behind one interface. */
 export interface Store extends AsyncDisposable {
   readonly backend: "memory" | "sqlite" | "postgres";
 
@@ -379,6 +380,7 @@ export interface StoreStats {
   readonly upkeepBytesMax: number;
 }
 
+/** The codes of `StoreError`. */
 export type StoreErrorCode =
   | "STORE_CLOSED"
   | "STORE_STOPPED"

@@ -24,6 +24,7 @@ import type { Rejection } from "./rejection.ts";
 import type { ReplicaDocument } from "./replica-document.ts";
 import { StoreError } from "./store.ts";
 
+/** Options of `replica.transaction`. */
 export interface TransactionOptions {
   /** The node that runs it; included in the notification so that the node does not wake itself. */
   readonly source?: object;
@@ -76,6 +77,7 @@ export interface TransactionHome {
   abandon(transaction: Transaction): void;
 }
 
+/** Reads and writes of a replica that are committed together. */
 export class Transaction {
   readonly options: TransactionOptions;
   /** Documents in order of first use; each stays in memory until the transaction ends. */

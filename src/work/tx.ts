@@ -38,6 +38,7 @@ export interface TxPattern<Inputs, Options, Started> {
   launchIn(space: object, inputs: Inputs, options?: Options): Started;
 }
 
+/** The context of a transactional handler: sends, emits and requests of its attempt. */
 export class Tx {
   readonly #attempt: Attempt;
   readonly #outbox: Outbox;

@@ -5,7 +5,7 @@ import { type LongPart, rounds, timeoutMs } from "../portable/long-run.ts";
 import { type ProcessOptions, type ProcessSightings, ProcessTrial } from "./process-model.ts";
 
 const ALL: LongPart = { name: "processes that persist", short: 160, long: 3_000, minutes: 1 };
-const HALF: LongPart = { ...ALL, short: 80, long: 1_500 };
+const HALF: LongPart = { ...ALL, short: 80, long: 1_500, minutes: 0.5 };
 
 describe("several processes that persist the same computations", () => {
   const cases: readonly [string, ProcessOptions, LongPart][] = [
@@ -13,6 +13,12 @@ describe("several processes that persist the same computations", () => {
     ["3 processes", { processes: 3 }, ALL],
     ["2 processes with time gates", { processes: 2, gates: true }, HALF],
     ["2 processes that evict documents", { processes: 2, residentDocumentsMax: 3 }, HALF],
+    ["2 processes with asynchronous computations", { processes: 2, asynchronous: true }, HALF],
+    [
+      "3 processes with asynchronous computations, time gates and eviction",
+      { processes: 3, asynchronous: true, gates: true, residentDocumentsMax: 3 },
+      HALF,
+    ],
   ];
   for (const [name, options, part] of cases) {
     test(

@@ -86,6 +86,7 @@ import type { MemoryLane } from "./lane.ts";
 import { type Committer, commitTo } from "./memory-commit.ts";
 import { MemoryDisk } from "./memory-disk.ts";
 
+/** Options of `memoryStore`. */
 export interface MemoryStoreOptions {
   /** Clock and randomness; defaults to those of the process. */
   readonly host?: Host;
@@ -93,6 +94,7 @@ export interface MemoryStoreOptions {
   readonly disk?: MemoryDisk;
 }
 
+/** Opens a store in memory, with a journal, timers and consumers. */
 export function memoryStore({ host = systemHost(), disk = new MemoryDisk() }: MemoryStoreOptions = {}): Store {
   return new MemoryStore(host, disk);
 }

@@ -4,6 +4,7 @@
  */
 import { StoreError } from "../store.ts";
 import type { Link } from "./link.ts";
+import { outboxFunctions, outboxTables } from "./outbox.ts";
 import { functionsOf, SCHEMA_VERSION, tablesOf } from "./schema.ts";
 
 export interface Migration {
@@ -40,7 +41,7 @@ export async function migrate(link: Link, schema: string): Promise<Migration> {
 }
 
 function functionsFirst(schema: string): string {
-  return `${tablesOf(schema)}\n${functionsOf(schema)}`;
+  return `${tablesOf(schema)}\n${outboxTables(schema)}\n${functionsOf(schema)}\n${outboxFunctions(schema)}`;
 }
 
 function refuseNewer(version: number): void {

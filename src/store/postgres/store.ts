@@ -107,6 +107,8 @@ export class PostgresStore implements Store {
   /** Commits per space since its change log was shortened. */
   readonly #moves = new Map<string, number>();
   #readStatements = 0;
+  /** `isAsked`: rows were published since the last look began. */
+  #outbox = { isMoving: false, isAsked: false };
 
   constructor(options: ResolvedOptions) {
     this.#options = options;
@@ -116,7 +118,11 @@ export class PostgresStore implements Store {
       fold: (list) => this.#fold(list),
       connection: () => this.#watch.connectionChanged(),
     });
-    this.#watch = new Watch(options, () => this.#writer.incarnation);
+    this.#watch = new Watch(
+      options,
+      () => this.#writer.incarnation,
+      () => this.#moveOutbox(),
+    );
   }
 
   async open(): Promise<void> {
@@ -511,6 +517,19 @@ export class PostgresStore implements Store {
 
   #dropReader(): void {
     this.#reader = undefined;
+  }
+
+  /** Moves published events until none is left. A failure is harmless: the next look finds them. */
+  #moveOutbox(): void {
+    this.#outbox.isAsked = true;
+    if (this.#outbox.isMoving || this.#isClosed) return;
+    this.#outbox = { isMoving: true, isAsked: false };
+    const answer = (isFull: boolean | Error) => {
+      const { isAsked } = this.#outbox;
+      this.#outbox = { isMoving: false, isAsked: false };
+      if (isFull === true || isAsked) this.#moveOutbox();
+    };
+    this.#writer.submit({ kind: "outbox", parks: false, bytes: 0, answer });
   }
 
   #wrote(spaces: readonly string[], journal: boolean): void {
