@@ -64,3 +64,4 @@ export { MillraceError } from "./message/millrace-error.ts";
 export type { KernelReason } from "./message/reasons.ts";
 export { open } from "./open.ts";
 export type { Refusal, RefuseOptions } from "./work/refusal.ts";
+export type { Sql, SqlRun, SqlValue } from "./work/sql.ts";

@@ -70,6 +70,10 @@ export class HandlerTx implements AppTx {
     };
   }
 
+  get sql(): Sql {
+    return this.#tx.sql;
+  }
+
   get refuse(): AppTx["refuse"] {
     return this.#tx.refuse;
   }

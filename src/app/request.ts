@@ -5,6 +5,7 @@
  */
 import type { Json } from "../message/json.ts";
 import { show } from "../message/problem.ts";
+import type { Sql } from "../work/sql.ts";
 import type { Tx, TxCell, TxList } from "../work/tx.ts";
 import type { Duration } from "./duration.ts";
 import {
@@ -124,6 +125,11 @@ export interface AppTx {
   send(name: string, data?: Json, options?: Later): void;
   /** `return tx.refuse("SOLD_OUT")` rolls back; the caller gets a `Failure` of that reason. */
   readonly refuse: Tx["refuse"];
+  /**
+   * Runs a statement on tables of your own with the commit: on SQLite those of the same file, on Postgres those of the
+   * database. It returns no rows; `affects(1)` makes the handler run again if another number of rows was changed.
+   */
+  readonly sql: Sql;
   /** An id that follows from the message's: every attempt gets the same ones. */
   newId(name?: string): string;
   /** Counts the attempts at this message from 1. */

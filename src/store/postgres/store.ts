@@ -55,6 +55,7 @@ import {
   type StoreChange,
   StoreError,
   type StoreStats,
+  type UserTables,
 } from "../store.ts";
 import type { BatchAnswer } from "./batch.ts";
 import { hasCommits } from "./commit-decision.ts";
@@ -97,6 +98,7 @@ export async function openPostgresStore(options: PostgresStoreOptions): Promise<
 
 export class PostgresStore implements Store {
   readonly backend = "postgres";
+  readonly userTables: UserTables;
   readonly #options: ResolvedOptions;
   readonly #m: string;
   readonly #writer: Writer;
@@ -113,6 +115,7 @@ export class PostgresStore implements Store {
   constructor(options: ResolvedOptions) {
     this.#options = options;
     this.#m = options.schema;
+    this.userTables = { isReserved: (table) => table.startsWith(`${options.schema}.`) };
     this.#writer = new Writer(options, {
       wrote: (spaces, journal) => this.#wrote(spaces, journal),
       fold: (list) => this.#fold(list),

@@ -26,6 +26,7 @@ import { Link, type Row } from "./link.ts";
 import type { ResolvedOptions } from "./options.ts";
 import { type Published, takePublished } from "./outbox.ts";
 import { LANE_COUNT } from "./schema.ts";
+import { runStatements, statementRejection } from "./user-statements.ts";
 
 /** Tries of a batch that the database aborts (deadlock), or of a decision whose facts change. */
 const TRIES_MAX = 20;
@@ -347,6 +348,7 @@ export class Writer {
 
   /** False if the database refused it. */
   async #send(batch: Batch): Promise<boolean> {
+    if (batch.statements.length > 0) return this.#sendWithStatements(batch);
     const text = batch.text();
     let answer: string;
     try {
@@ -368,6 +370,29 @@ export class Writer {
     this.stats.bytesWritten += text.length;
     this.#applied(batch, JSON.parse(answer) as BatchAnswer);
     return true;
+  }
+
+  /** A batch with statements on the user's tables takes a transaction of several calls. */
+  async #sendWithStatements(batch: Batch): Promise<boolean> {
+    const [job] = batch.jobs;
+    try {
+      const { answer } = await this.#inTransaction<undefined>(
+        async (link, nowMs) => ({ answer: await this.#apply(link, batch, nowMs), decision: undefined }),
+        "rebuild",
+      );
+      this.#applied(batch, JSON.parse(answer) as BatchAnswer);
+      return true;
+    } catch (error) {
+      const rejection = statementRejection(error);
+      if (rejection === undefined) {
+        if (!(error instanceof DatabaseError) || error.kind !== "refused") throw error;
+        return false;
+      }
+      // The others of the batch are sent again without it.
+      if (batch.jobs.length > 1 || job?.kind !== "commit") return false;
+      job.answer(rejection);
+      return true;
+    }
   }
 
   #applied(batch: Batch, answer: BatchAnswer): void {
@@ -399,6 +424,16 @@ export class Writer {
 
   /** Decides and applies one job with all facts, in one transaction. */
   async #decide(job: BatchedJob): Promise<void> {
+    try {
+      await this.#decideNow(job);
+    } catch (error) {
+      const rejection = statementRejection(error);
+      if (rejection === undefined || job.kind !== "commit") throw error;
+      job.answer(rejection);
+    }
+  }
+
+  async #decideNow(job: BatchedJob): Promise<void> {
     const { answer, decision } = await this.#inTransaction<Decision | undefined>(async (link, nowMs) => {
       const decision = await this.#decision(link, job, nowMs);
       if (decision.kind === "answer") return { answer: decision.text, decision };
@@ -425,6 +460,7 @@ export class Writer {
       this.#incarnation,
       batch.place.lastId,
     ]);
+    if (batch.statements.length > 0) await runStatements(link, batch.statements);
     return String(row?.["answer"]);
   }
 
@@ -520,7 +556,7 @@ export class Writer {
   /** Runs statements in one transaction with the writer's turn. Repeated, it gets the first answer. */
   #inTransaction<D>(
     work: (link: Link, nowMs: number) => Promise<Worked<D>>,
-    again?: "refused",
+    again?: "refused" | "rebuild",
   ): Promise<{ answer: string; decision: D | undefined }> {
     let last: Worked<D> | undefined;
     return this.#exactlyOnce(
