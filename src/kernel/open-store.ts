@@ -1,5 +1,6 @@
 /**
- * Opens the kernel's store: the SQLite file of a data directory.
+ * Opens the kernel's store: the SQLite file of a data directory, or a database by its `postgres://` URL. The package `pg`
+ * is loaded only for a URL.
  */
 import type { Host } from "../host/host.ts";
 import { openSqliteStore } from "../store/sqlite/index.ts";
@@ -19,14 +20,33 @@ export interface StoreChoices {
   readonly payloadBytesMax?: number | undefined;
 }
 
-export function openStore(host: Host, path: string, choices: StoreChoices = {}): Promise<KernelStore> {
+/** Opens a store for writing. `place`: a file, or the URL of a database. */
+export async function openStore(host: Host, place: string, choices: StoreChoices = {}): Promise<KernelStore> {
   const { durability = DURABILITY, payloadBytesMax } = choices;
-  return openSqliteStore({ path, host, durability, tuning: given({ payloadBytesMax }) });
+  const tuning = given({ payloadBytesMax });
+  if (!isDatabaseUrl(place)) return openSqliteStore({ path: place, host, durability, tuning });
+  const { openPostgresStore } = await import("../store/postgres/store.ts");
+  return openPostgresStore({ url: place, host, durability, tuning });
 }
 
-/** Opens a file read-only, also while a kernel has it open. */
-export function openStoreForReading(host: Host, path: string): Promise<KernelStore> {
-  return openSqliteStore({ path, host, durability: DURABILITY, readOnly: true });
+/** Opens a store read-only, also while kernels have it open. */
+export async function openStoreForReading(host: Host, place: string): Promise<KernelStore> {
+  if (!isDatabaseUrl(place)) return openSqliteStore({ path: place, host, durability: DURABILITY, readOnly: true });
+  const { openPostgresStore } = await import("../store/postgres/store.ts");
+  return openPostgresStore({ url: place, host, readOnly: true });
+}
+
+export function isDatabaseUrl(place: string): boolean {
+  return /^postgres(ql)?:\/\//.test(place);
+}
+
+/** The place for messages: the password of a URL is left out. */
+export function placeText(place: string): string {
+  if (!isDatabaseUrl(place) || !URL.canParse(place)) return isDatabaseUrl(place) ? "the Postgres database" : place;
+  const url = new URL(place);
+  url.password = "";
+  url.search = "";
+  return url.href;
 }
 
 /** Throws if the given value is not a store: the `await` of an opening call is easily forgotten. */
