@@ -36,7 +36,7 @@ export function databaseFindings(facts: DatabaseFacts, name: string): readonly D
       check: "kernels",
       ok: true,
       isNote: kernels === 0,
-      found: `${counted(kernels, "process")} on it; millrace ls kernels`,
+      found: `${counted(kernels, "kernel")} on it; millrace ls kernels`,
     },
     checkLag(facts),
     checkConsumers(facts),

@@ -1,7 +1,7 @@
 /**
  * `millrace doctor`: checks the runtime, the settings and their origin, the data directory, its kernel, the schema,
- * permissions and hash chain of the store file, leases and receipts, or the facts of a database; and runs a small workload on a temporary store. It
- * changes no other file.
+ * permissions and hash chain of the store file, leases and receipts, or the facts of a database; and runs a small
+ * workload on a temporary store. It changes no other file.
  */
 
 import { existsSync, mkdtempSync, rmSync } from "node:fs";

@@ -86,7 +86,12 @@ async function rows(call: VerbCall, filter: Partial<Parameters<KernelStore["quer
   const { topic } = call.options;
   const limit = readLimit(call);
   await using store = await openStoreForReading(systemHost(), existingStore(undefined, call.environment));
-  return store.query({ ...filter, limit, order: "descending", ...(typeof topic === "string" ? { named: topic } : {}) });
+  return await store.query({
+    ...filter,
+    limit,
+    order: "descending",
+    ...(typeof topic === "string" ? { named: topic } : {}),
+  });
 }
 
 /** The nearest of the topics in the last rows. */

@@ -2,8 +2,8 @@
 import { resolve } from "node:path";
 import type { Host } from "../host/host.ts";
 import type { DatabaseFacts, DatabaseInspection, KernelFacts } from "../store/postgres/inspect.ts";
-import type { LineCounts } from "../store/sqlite/export-lines.ts";
 import type { LocalServer, LocalServerOptions } from "../store/postgres/local-server.ts";
+import type { LineCounts } from "../store/sqlite/export-lines.ts";
 import type { DataDirectory } from "./data-directory.ts";
 import { InstanceLock } from "./instance-lock.ts";
 import { linesOfStore } from "./store-lines.ts";

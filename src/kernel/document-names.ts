@@ -1,5 +1,6 @@
 /**
- * The names of the documents in a store, for `millrace ls documents`. Reads only, also while kernels have it open. The store tells whether a document still exists and its value.
+ * The names of the documents in a store, for `millrace ls documents`. Reads only, also while kernels have it open. The
+ * store tells whether a document still exists and its value.
  */
 import { DatabaseSync } from "node:sqlite";
 import type { DocumentRef } from "../store/document.ts";

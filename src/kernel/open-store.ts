@@ -1,6 +1,6 @@
 /**
- * Opens the kernel's store: the SQLite file of a data directory, or a database by its `postgres://` URL. The package `pg`
- * is loaded only for a URL.
+ * Opens the kernel's store: the SQLite file of a data directory, or a database by its `postgres://` URL. The package
+ * `pg` is loaded only for a URL.
  */
 import type { Host } from "../host/host.ts";
 import { openSqliteStore } from "../store/sqlite/index.ts";

@@ -125,7 +125,7 @@ class PostgresImport {
 
   #rowOf(kind: LineKind, line: JsonObject): JsonObject | undefined {
     if (kind === "row") return this.#journalRow(line);
-    if (kind === "document") return { ...line, ...valueOf(line) };
+    if (kind === "document") return { ...line, ...documentOf(line) };
     if (kind === "due") {
       this.#place = Math.max(this.#place, Number(line["order"]));
       return { ...line, data: JSON.stringify(line["data"]) };
@@ -194,7 +194,7 @@ function deliveryOf(line: JsonObject): JsonObject {
   return { ...delivery, ...(next === null ? {} : { nextAttemptAtMs: next }) };
 }
 
-function valueOf(line: JsonObject): JsonObject {
+function documentOf(line: JsonObject): JsonObject {
   const text = line["value"] === undefined ? null : JSON.stringify(line["value"]);
   const labels = (line["labels"] ?? []) as readonly JsonObject[];
   return {

