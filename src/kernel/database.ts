@@ -6,6 +6,7 @@ import type { LocalServer, LocalServerOptions } from "../store/postgres/local-se
 import type { LineCounts } from "../store/sqlite/export-lines.ts";
 import type { DataDirectory } from "./data-directory.ts";
 import { InstanceLock } from "./instance-lock.ts";
+import { databaseUrls } from "./open-store.ts";
 import { linesOfStore } from "./store-lines.ts";
 
 export type { DatabaseFacts, KernelFacts };
@@ -16,12 +17,12 @@ const PROGRESS_LINES = 1_000;
 /** Loaded here, because the package `pg` is optional. */
 export async function inspectDatabase(url: string): Promise<DatabaseInspection> {
   const { DatabaseInspection } = await import("../store/postgres/inspect.ts");
-  return DatabaseInspection.open({ url });
+  return DatabaseInspection.open({ url: databaseUrls(url) });
 }
 
 export async function migrateDatabase(url: string): Promise<{ from: number; to: number }> {
   const { migratePostgres } = await import("../store/postgres/store.ts");
-  return migratePostgres({ url });
+  return migratePostgres({ url: databaseUrls(url) });
 }
 
 export async function startLocalServer(options: LocalServerOptions): Promise<LocalServer> {
@@ -39,7 +40,7 @@ export async function copyToDatabase(
   const { version, directory, progress } = parts;
   using _lock = resolve(file) === resolve(directory.databaseFile) ? InstanceLock.take(directory) : undefined;
   const { importIntoPostgres } = await import("../store/postgres/import-lines.ts");
-  return await importIntoPostgres({ url, host }, linesOfStore(host, file, version), (lines) => {
+  return await importIntoPostgres({ url: databaseUrls(url), host }, linesOfStore(host, file, version), (lines) => {
     if (lines % PROGRESS_LINES === 0) progress(lines);
   });
 }

@@ -4,7 +4,7 @@
  */
 import { DatabaseSync } from "node:sqlite";
 import type { DocumentRef } from "../store/document.ts";
-import { isDatabaseUrl } from "./open-store.ts";
+import { databaseUrls, isDatabaseUrl } from "./open-store.ts";
 
 export interface NameQuery {
   readonly space: string;
@@ -27,7 +27,7 @@ export interface DocumentNames extends AsyncDisposable {
 export async function openDocumentNames(place: string): Promise<DocumentNames> {
   if (!isDatabaseUrl(place)) return new FileNames(place);
   const { DatabaseInspection } = await import("../store/postgres/inspect.ts");
-  const database = await DatabaseInspection.open({ url: place });
+  const database = await DatabaseInspection.open({ url: databaseUrls(place) });
   return {
     spaces: () => database.spaces(),
     page: ({ space, prefix, after, limit }) => database.names(space, prefix, after, limit),

@@ -20,30 +20,39 @@ export interface StoreChoices {
   readonly payloadBytesMax?: number | undefined;
 }
 
-/** Opens a store for writing. `place`: a file, or the URL of a database. */
+/** Opens a store for writing. `place`: a file, or the URLs of a database. */
 export async function openStore(host: Host, place: string, choices: StoreChoices = {}): Promise<KernelStore> {
   const { durability = DURABILITY, payloadBytesMax } = choices;
   const tuning = given({ payloadBytesMax });
   if (!isDatabaseUrl(place)) return openSqliteStore({ path: place, host, durability, tuning });
   const { openPostgresStore } = await import("../store/postgres/store.ts");
-  return openPostgresStore({ url: place, host, durability, tuning });
+  return openPostgresStore({ url: databaseUrls(place), host, durability, tuning });
 }
 
 /** Opens a store read-only, also while kernels have it open. */
 export async function openStoreForReading(host: Host, place: string): Promise<KernelStore> {
   if (!isDatabaseUrl(place)) return openSqliteStore({ path: place, host, durability: DURABILITY, readOnly: true });
   const { openPostgresStore } = await import("../store/postgres/store.ts");
-  return openPostgresStore({ url: place, host, readOnly: true });
+  return openPostgresStore({ url: databaseUrls(place), host, readOnly: true });
 }
 
 export function isDatabaseUrl(place: string): boolean {
   return /^postgres(ql)?:\/\//.test(place);
 }
 
+/** The URLs of a primary and its standbys, separated by commas: the first server that takes writes is used. */
+export function databaseUrls(place: string): readonly string[] {
+  return place.split(/,(?=postgres(?:ql)?:\/\/)/);
+}
+
 /** The place for messages: the password of a URL is left out. */
 export function placeText(place: string): string {
-  if (!isDatabaseUrl(place) || !URL.canParse(place)) return isDatabaseUrl(place) ? "the Postgres database" : place;
-  const url = new URL(place);
+  return isDatabaseUrl(place) ? databaseUrls(place).map(urlText).join(",") : place;
+}
+
+function urlText(text: string): string {
+  if (!URL.canParse(text)) return "the Postgres database";
+  const url = new URL(text);
   url.password = "";
   url.search = "";
   return url.href;
