@@ -298,6 +298,12 @@ export const LANE_MAX = 100_000;
 export const COMMANDS_KEPT_MAX = 10_000;
 /** Messages and timers of one transaction; a handler that needs more sends a command to itself. */
 export const TX_MESSAGES_MAX = 10_000;
+
+/** Statements of `tx.sql` in one transaction: the store runs them while others wait. */
+export const TX_STATEMENTS_MAX = 100;
+
+/** Characters of a statement of `tx.sql` with its values. */
+export const SQL_STATEMENT_BYTES_MAX = 1_048_576;
 /**
  * Interval in which a loop that keeps its process alive checks its liveness: a batch ends at most this much later.
  */
@@ -359,6 +365,12 @@ export const TIMER_CLIENTS_COUNTED_MAX = 10_000;
 export const STREAMS_MAX = 16;
 /** Event streams of all connections: the checks before each page must stay far below a millisecond. */
 export const STREAMS_ALL_MAX = 1_024;
+/** Live queries of one connection. */
+export const LIVE_QUERIES_MAX = 1_000;
+/** Live queries of all connections. */
+export const LIVE_QUERIES_ALL_MAX = 65_536;
+/** Least time between two answers of a live query: a burst of commits is told once. */
+export const LIVE_QUERY_MS = 50;
 /** Types and topics that one event stream may name. */
 export const STREAM_NAMES_MAX = 256;
 /** Types and topics of all event streams: a new topic is matched with every pattern at once. */
@@ -524,6 +536,12 @@ export const AUTH_FAILURE_ADDRESSES_MAX = 10_000;
 
 /** A WebSocket client without a token in its headers sends it within this time. */
 export const WEB_SOCKET_TOKEN_MS = 5_000;
+
+/** Pauses of a client behind a URL after failed attempts to connect: the first, and the longest. They double. */
+export const WEB_RECONNECT_START_MS = 50;
+export const WEB_RECONNECT_MS_MAX = 2_500;
+/** After so long without a message a client behind a URL asks whether the kernel is there, and then connects again. */
+export const WEB_SILENCE_MS = 15_000;
 
 /** Tokens of a kernel. */
 export const TOKENS_MAX = 1_000;

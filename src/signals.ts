@@ -3,6 +3,8 @@
  * no journal, no loop. For browsers, and for programs that need signals alone. `documentStore()` is the store for it.
  */
 /// <reference lib="esnext.disposable" preserve="true" />
+
+export type { EffectOptions, NodeOptions, SpaceCellOptions, SpaceOptions } from "./cells/base-space.ts";
 export { Cell, type CellOptions, type ListCell, type PullOptions, type Seen, type SinkOptions } from "./cells/cell.ts";
 export { type BeginOptions, CellTransaction } from "./cells/cell-transaction.ts";
 export {
@@ -25,18 +27,13 @@ export { LinkError } from "./cells/links.ts";
 export type { Each, ListOptions } from "./cells/list-children.ts";
 export type { List } from "./cells/lists.ts";
 export { NotReady } from "./cells/not-ready.ts";
-export { type Pattern, PieceError, type PieceInputs, type PieceParts, pattern, type Shown } from "./cells/pattern.ts";
-export type { Launched, LaunchOptions, Piece } from "./cells/piece.ts";
+export { pattern } from "./cells/pattern.ts";
+export type { Launched, LaunchOptions, Pattern, Piece, PieceParts, Shown } from "./cells/piece.ts";
+export { PieceError, type PieceInputs } from "./cells/piece-inputs.ts";
 export type { Resumed, RunOptions } from "./cells/pieces.ts";
 export { SchemaError, type SchemaIssue, type StandardSchema } from "./cells/schema.ts";
 export type { Migrate } from "./cells/shaped-cell.ts";
-export {
-  type EffectOptions,
-  type NodeOptions,
-  Space,
-  type SpaceCellOptions,
-  type SpaceOptions,
-} from "./cells/space.ts";
+export { Space } from "./cells/space.ts";
 export { type HandleOptions, type Readable, Stream, type StreamHandler } from "./cells/stream.ts";
 export { TransactionError, type TransactOptions } from "./cells/transact.ts";
 export type { AsJson, Below, Frozen, Initial, KeyOf, Stored } from "./cells/value-types.ts";

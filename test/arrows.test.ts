@@ -26,6 +26,7 @@ const ARROWS: Readonly<Record<string, readonly string[]>> = {
   http: ["adapters", "loop"],
   // For its types alone.
   client: ["app"],
+  react: ["app", "client"],
   cli: ["kernel", "client", "http"],
   "testing.ts": ["cells", "kernel", "test-kernel.ts"],
   "test-kernel.ts": ["app", "kernel"],
@@ -99,6 +100,18 @@ describe("import arrows", () => {
   test("[K2] every room of src/ has its arrows written down", () => {
     const rooms = new Set(sources().map((file) => file.split(sep)[0] as string));
     expect([...rooms].filter((room) => !room.endsWith(".ts") && !(room in ARROWS))).toEqual([]);
+  });
+
+  test("[K2] ARCHITECTURE.md lists the rooms with the same arrows", () => {
+    const page = readFileSync(join(SRC, "..", "ARCHITECTURE.md"), "utf8");
+    const rows = [...page.matchAll(/^\| `(\w+)` +\|[^|]*\|([^|]*)\|[^|]*\|$/gm)];
+    const rooms = rows.map(([, room]) => room as string);
+    const arrows = rows.map(([, room, imports], at) => {
+      const listed = (imports as string).split(",").map((name) => name.trim());
+      const above = rooms.slice(0, at).filter((name) => !FOR_ALL.includes(name));
+      return [room, listed.includes("all above") ? above : listed.filter((name) => name !== "")];
+    });
+    expect(arrows).toEqual(Object.entries(ARROWS).filter(([room]) => !room.endsWith(".ts")));
   });
 
   test("[K2] a broken arrow is seen", () => {

@@ -15,8 +15,16 @@ if (build !== undefined) {
   const sources = pathToFileURL(join(build, "src", "/")).href;
   registerHooks({
     resolve(specifier, context, next) {
-      if (specifier === "millrace" || specifier.startsWith("millrace/"))
-        return next(specifier, { ...context, parentURL: manifest });
+      if (specifier === "millrace" || specifier.startsWith("millrace/")) {
+        const from = { ...context, parentURL: manifest };
+        try {
+          return next(specifier, from);
+        } catch (error) {
+          // An older build exports from its main entry what has an entry of its own today.
+          if (error.code !== "ERR_PACKAGE_PATH_NOT_EXPORTED") throw error;
+          return next("millrace", from);
+        }
+      }
       const resolved = next(specifier, context);
       if (!resolved.url.startsWith(ownSources) || sources === ownSources) return resolved;
       const theirs = new URL(resolved.url.slice(ownSources.length), sources);

@@ -8,6 +8,7 @@
 import type { Json } from "../message/json.ts";
 import { show } from "../message/problem.ts";
 import type { MessageOptions } from "../work/outbox.ts";
+import type { Sql } from "../work/sql.ts";
 import type { Tx, TxCell, TxList } from "../work/tx.ts";
 import { type Duration, durationMs } from "./duration.ts";
 import { type EventDefinition, readData } from "./event-definition.ts";
@@ -40,6 +41,7 @@ export interface Later {
   readonly key?: string;
 }
 
+/** The transaction that a handler of an app gets: reads, writes, events, sends and refusals of one commit. */
 export interface AppTx {
   /** The value as this transaction sees it, its own writes included. */
   get<T>(cell: Pick<TxCell<T>, "get">): T;
@@ -58,6 +60,11 @@ export interface AppTx {
    */
   send<Command extends AnyCommand>(command: Command, ...rest: SendArguments<SentData<Command>>): void;
   send(name: string, data?: Json, options?: Later): void;
+  /**
+   * Runs a statement on tables of your own with the commit: on SQLite those of the same file, on Postgres those of the
+   * database. It returns no rows; `affects(1)` makes the handler run again if another number of rows was changed.
+   */
+  readonly sql: Sql;
   /** `return tx.refuse("SOLD_OUT")` rolls back; the caller gets a `Failure` of that reason. */
   readonly refuse: Tx["refuse"];
   /** An id that follows from the message's: every attempt gets the same ones. */
@@ -128,6 +135,10 @@ export class HandlerTx implements AppTx {
       if (command instanceof CommandDefinition) readData(command.schema, data, `tx.send: ${type}`);
       this.#tx.send(type, data as Json, messageOptions("tx.send", options));
     };
+  }
+
+  get sql(): Sql {
+    return this.#tx.sql;
   }
 
   get refuse(): AppTx["refuse"] {

@@ -50,6 +50,7 @@ export interface AppGround {
 /** Marks apps, also those of another copy of the package. */
 const APP = Symbol.for("millrace.app");
 
+/** An app as a value: a name, and the function that defines its state and handlers. Made by `app`. */
 export class App<out D extends Definition = Definition> {
   readonly name: string;
   readonly #define: (parts: AppParts) => D;

@@ -2,13 +2,16 @@
  * The functions that an app's own function is given: they make cells, computed values, effects and events of its space.
  * Each name is used once. Cells are loaded before anything runs, and stay in memory. SPEC: A2-A4, A6.
  */
-import type { Space, SpaceCellOptions } from "../cells/space.ts";
+
+import type { SpaceCellOptions } from "../cells/base-space.ts";
+import type { Space } from "../cells/space.ts";
 import { BootError } from "../loop/routing-table.ts";
 import { isMessageType } from "../message/envelope.ts";
 import { show } from "../message/problem.ts";
 import { type DocumentRef, SHARED_SCOPE } from "../store/document.ts";
 import { EventDefinition, isSchema, type Schema } from "./event-definition.ts";
 
+/** The parts that the function of an app gets, to define its state and events. */
 export interface AppParts {
   /** State: `cell("count", 0)`. With an initial value it is never `undefined`. */
   readonly cell: Space["cell"];

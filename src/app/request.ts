@@ -7,6 +7,7 @@ import type { AppTx } from "./app-tx.ts";
 import type { Duration } from "./duration.ts";
 import { checkedBy, type InputOf, isSchema, type OutputOf, type Schema } from "./event-definition.ts";
 
+/** Options of `command`. */
 export interface CommandOptions {
   /** For people and tools: `millrace ls`, `Syscall.Describe`. */
   readonly description?: string;
@@ -19,6 +20,7 @@ export interface CommandOptions {
   readonly concurrency?: number;
 }
 
+/** Options of `query`. */
 export interface QueryOptions {
   readonly description?: string;
 }
@@ -30,6 +32,7 @@ export type Synchronous = string | number | boolean | null | undefined | void | 
 export type CommandFunction = (data: never, tx: AppTx) => unknown;
 export type QueryFunction = (data: never) => Synchronous;
 
+/** A command with a schema or options. Made by `command`. */
 export class CommandDefinition<in Input = never, out Returned = unknown> {
   readonly schema: Schema | undefined;
   readonly handler: CommandFunction;
@@ -43,6 +46,7 @@ export class CommandDefinition<in Input = never, out Returned = unknown> {
   }
 }
 
+/** A query with a schema or options. Made by `query`. */
 export class QueryDefinition<in Input = never, out Returned = unknown> {
   readonly schema: Schema | undefined;
   readonly handler: QueryFunction;

@@ -21,6 +21,7 @@ export interface WorkerContext {
   readonly signal: AbortSignal;
 }
 
+/** The handler of a command in a worker thread. */
 export type WorkerFunction = (data: never, context: WorkerContext) => unknown;
 
 /** The default export of a worker's file. */
@@ -78,11 +79,13 @@ function threadPort(): WorkerPort | undefined {
   };
 }
 
+/** Options of `worker`. */
 export interface WorkerOptions {
   /** True: a command that a crash interrupted runs again. Otherwise it is answered as interrupted. */
   readonly idempotent?: boolean;
 }
 
+/** Commands that a worker thread handles. Made by `worker`. */
 export class WorkerDefinition<out Commands = unknown> {
   readonly url: URL;
   readonly options: WorkerOptions;

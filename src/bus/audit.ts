@@ -14,6 +14,7 @@ import { type JournalReader, journalPages } from "./journal-pages.ts";
 /** An event and its consequences. */
 export type TraceNode = CausalTree<JournalRow>;
 
+/** The events of one correlation as trees: the result of `bus.trace()`. */
 export interface Trace {
   readonly correlation: string;
   readonly size: number;
@@ -21,6 +22,7 @@ export interface Trace {
   readonly roots: readonly TraceNode[];
 }
 
+/** Dead letters: the result of `bus.failures()`. */
 export interface Failures {
   /** How many rows of the journal have failed: events, and commands whose handling failed. */
   readonly count: number;

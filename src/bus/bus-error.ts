@@ -3,6 +3,7 @@ import { MillraceError } from "../message/millrace-error.ts";
 import { cursorOf, type JournalPosition } from "../store/journal-position.ts";
 import type { Rejection } from "../store/rejection.ts";
 
+/** The codes of `BusError`. */
 export type BusErrorCode =
   /** The bus has been stopped, or is about to be. */
   | "BUS_STOPPED"
@@ -21,6 +22,7 @@ export type BusErrorCode =
   /** Events after the place to go on from are not in the journal any more. */
   | "BUS_EVENTS_GONE";
 
+/** Misuse of a bus, or a call after its end. */
 export class BusError extends MillraceError<BusErrorCode> {
   override readonly name = "BusError";
 }

@@ -74,6 +74,7 @@ import { Topics } from "./topics.ts";
 import { TransactionalShare } from "./transactional-share.ts";
 import { watchedHandler } from "./watched-handler.ts";
 
+/** The store of a bus, its limits and its defaults for subscriptions. */
 export interface EventBusOptions {
   readonly store: Store;
   /** Time and chance; those of the process unless given. */
@@ -96,6 +97,7 @@ export interface EventBusOptions {
   readonly kind?: "event" | "command";
 }
 
+/** Options of `bus.stop`. */
 export interface StopOptions {
   /** How long to wait for handlers that run; Infinity for as long as they take. */
   readonly graceMs?: number;
@@ -106,6 +108,7 @@ export type AnyTopics = { readonly [topic: string]: Json };
 
 type TopicOf<Topics> = keyof Topics & string;
 
+/** Publishes events to the journal, and delivers them to subscribers with retries. */
 export class EventBus<TopicMap extends object = AnyTopics> implements AsyncDisposable {
   readonly #host: Host;
   readonly #store: Store;

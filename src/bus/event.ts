@@ -7,6 +7,7 @@ import type { Message } from "../message/envelope.ts";
 import type { Json } from "../message/json.ts";
 import { handOut } from "../store/admit.ts";
 
+/** An event as a handler gets it. */
 export interface Event<Payload = Json> {
   /** The journal id: increasing, in the order of events. A plain handler can deduplicate by it. */
   readonly id: number;

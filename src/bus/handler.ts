@@ -10,10 +10,12 @@ import type { Event } from "./event.ts";
 import type { EventRun } from "./event-run.ts";
 import { settlementOf } from "./outcome.ts";
 
+/** A plain handler: it is called at least once for each event. */
 export type Handler<Payload = Json> = (event: Event<Payload>, context: HandlerContext) => unknown;
 /** Its writes, messages, receipt and delivery are one commit. */
 export type TransactionalHandler<Payload = Json> = (event: Event<Payload>, tx: Tx) => unknown;
 
+/** Options of an event that a handler emits. */
 export interface EmitOptions {
   /** The publisher; the handler's subscriber unless given. */
   readonly source?: string;
@@ -46,6 +48,7 @@ function leftBehind(topic: string, reason: Error): Promise<never> {
   return refused;
 }
 
+/** The delivery that a plain handler works on: its attempt, its signal, and `emit`. */
 export class HandlerContext {
   readonly subscriberId: string;
   /** Counts the tries of this delivery from 1. */

@@ -3,6 +3,7 @@
  * that observation, and the bus goes on.
  */
 
+/** A fact that a bus reports to `observe`: failed handlers, lost claims, trouble of the store. */
 export type BusObservation =
   /** A handler threw, rejected or timed out; what becomes of its delivery is in `outcome`. */
   | {
@@ -28,4 +29,5 @@ export type BusObservation =
   /** The store could not do something now; the bus tries again. */
   | { readonly kind: "store-trouble"; readonly doing: string; readonly error: string };
 
+/** Gets the observations of a bus. */
 export type BusObserver = (observation: BusObservation) => void;

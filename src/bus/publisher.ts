@@ -30,6 +30,7 @@ import { UNHEARD } from "./outcome.ts";
 import type { TopicMatches } from "./topic-match.ts";
 import type { Topics } from "./topics.ts";
 
+/** Options of `bus.publish`: its lineage, and a signal. */
 export interface PublishOptions {
   /** Names the conversation; everything that handlers emit carries it on. */
   readonly correlation?: string | undefined;

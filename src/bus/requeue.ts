@@ -11,6 +11,7 @@ import type { Subscriptions } from "./subscriptions.ts";
 /** Which events to put back: failed ones. */
 export type RequeueQuery = Pick<JournalQuery, "topic" | "correlation" | "createdFromMs" | "createdBeforeMs">;
 
+/** Options of `bus.requeue`. */
 export interface RequeueOptions {
   /** The id of a subscriber. Events that are done go back too, and no other subscriber handles them again. */
   readonly consumer?: string | undefined;

@@ -12,6 +12,7 @@ import type { Store } from "../store/store.ts";
 import { BusError } from "./bus-error.ts";
 import type { BusObserver } from "./observation.ts";
 
+/** Which settled rows of the journal are removed, and when. */
 export interface RetentionPolicy {
   /** Settled events older than this go. */
   readonly maxAgeMs?: number;

@@ -39,6 +39,7 @@ export interface SubscribeOptions<Context = HandlerContext> extends HandlerOptio
   readonly durable?: boolean;
 }
 
+/** Options of a subscription whose handler is a transaction. */
 export interface TransactionalOptions extends SubscribeOptions<Tx> {
   /** The space that the handler's transaction is of: its writes, events, receipt and delivery commit together. */
   readonly space: WorkSpace;

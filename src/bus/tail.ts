@@ -20,6 +20,7 @@ import type { Store } from "../store/store.ts";
 import { BusError, EventsGone } from "./bus-error.ts";
 import type { JournalSignal } from "./journal-signal.ts";
 
+/** Options of `bus.tail`. */
 export interface TailOptions {
   /**
    * Rows after this cursor (`TailedRow.cursor`); all rows, from the beginning, unless given. If rows after it were removed, the

@@ -14,6 +14,7 @@ import { Attempt } from "../work/attempt.ts";
 import type { Cell, ListCell } from "./cell.ts";
 import { conclude } from "./transact.ts";
 
+/** Options of `space.begin`. */
 export interface BeginOptions {
   /** What the transaction may know; without one, everything. */
   readonly clearance?: readonly string[];
@@ -23,6 +24,7 @@ export interface BeginOptions {
 
 const NOT_LOADED = rejected("stale", "read-moved", "it read documents of other spaces before they were loaded");
 
+/** A transaction that code opens and commits by itself. Made by `space.begin`. */
 export class CellTransaction implements Disposable {
   readonly #attempt: Attempt;
   readonly #scheduler: Scheduler;

@@ -5,9 +5,7 @@
 import { equal } from "../message/equality.ts";
 import type { Json } from "../message/json.ts";
 import { getAt, type Path } from "../message/path.ts";
-import type { Address } from "../scheduler/address.ts";
-import type { NodeSpec } from "../scheduler/node.ts";
-import type { RunHandle } from "../scheduler/run-handle.ts";
+import type { Address, NodeSpec, RunHandle } from "../scheduler/node.ts";
 import { admit, handOut, notAdmitted } from "../store/admit.ts";
 import { labelOf } from "../store/label.ts";
 import { ConfirmedCalls } from "./confirmed-calls.ts";
@@ -17,6 +15,7 @@ import { Place } from "./place.ts";
 import { requireValid, type StandardSchema } from "./schema.ts";
 import type { Below, KeyOf } from "./value-types.ts";
 
+/** Options of a cell. */
 export interface CellOptions<T> {
   /** Checks values that are written to the whole cell. */
   readonly schema?: StandardSchema<T> | undefined;
@@ -70,6 +69,7 @@ function spliceRange(array: Json | undefined, index: number, remove: number): { 
   return { start, count: Math.max(0, Math.min(remove, array.length - start)) };
 }
 
+/** Options of `cell.sink`. */
 export interface SinkOptions {
   /** Changes made by transactions of this group do not call the sink: a user's own edits. */
   readonly changeGroup?: string;
@@ -94,6 +94,7 @@ export interface Seen {
   readonly loaded: boolean;
 }
 
+/** Options of `cell.pull`. */
 export interface PullOptions {
   /** What the caller may know; where the value is above it, the promise is rejected. */
   readonly clearance?: readonly string[];
@@ -102,6 +103,7 @@ export interface PullOptions {
 /** A cell that holds an array, or has no value yet. */
 export type ListCell<Element> = Cell<readonly Element[] | undefined>;
 
+/** A typed place in a document: it is read, written and observed. */
 export class Cell<out T = unknown> extends Place {
   readonly #options: OwnOptions<T>;
 

@@ -9,7 +9,7 @@
  */
 import { TOTAL_SLOTS } from "../limits.ts";
 import type { JsonObject } from "../message/json.ts";
-import type { Address } from "../scheduler/address.ts";
+import type { Address } from "../scheduler/node.ts";
 import { type IndexHome, requireLoaded } from "./ordered-index.ts";
 
 /** What an element adds to its totals. */

@@ -7,9 +7,10 @@
  */
 import { COLLECTION_PAGE_MAX } from "../limits.ts";
 import { isCleanText, type Json } from "../message/json.ts";
-import type { Address } from "../scheduler/address.ts";
+import type { Address } from "../scheduler/node.ts";
 import { SHARED_SCOPE } from "../store/document.ts";
 import type { Replica } from "../store/replica.ts";
+import type { BaseSpace } from "./base-space.ts";
 import type { Cell } from "./cell.ts";
 import { type Addition, Totals } from "./collection-totals.ts";
 import { ElementCell } from "./element-cell.ts";
@@ -18,9 +19,9 @@ import { requireReady } from "./links.ts";
 import { NotReady } from "./not-ready.ts";
 import { type IndexEntry, type IndexHome, type KeyRange, OrderedIndex } from "./ordered-index.ts";
 import type { StandardSchema } from "./schema.ts";
-import type { Space } from "./space.ts";
 import type { AsJson, Stored } from "./value-types.ts";
 
+/** Options of `index`. */
 export interface IndexOptions {
   /** Keeps counts and sums for each value of the leading components of the key, so many of them. Default 0: none. */
   readonly totals?: number;
@@ -41,6 +42,7 @@ export function index<T, const Name extends string = string>(
   return { name, key: key as Index<T>["key"], ...options };
 }
 
+/** Options of a collection: indexes, sums and a schema. */
 export interface CollectionOptions<T, Names extends string = string> {
   readonly indexes?: readonly Index<T, Names>[];
   /** Numbers of an element that `sum` adds up, by name. */
@@ -49,6 +51,7 @@ export interface CollectionOptions<T, Names extends string = string> {
   readonly schema?: StandardSchema<T> | undefined;
 }
 
+/** The part of a collection that `page` reads. */
 export interface PageQuery<Names extends string = string> {
   /** The index that gives the order; without one, elements are in the order of their ids. */
   readonly index?: Names;
@@ -62,11 +65,13 @@ export interface PageQuery<Names extends string = string> {
   readonly after?: string | undefined;
 }
 
+/** One element of a page, with its id. */
 export interface CollectionElement<T> {
   readonly id: string;
   readonly value: T;
 }
 
+/** One page of a collection, and the place where the next one begins. */
 export interface Page<T> {
   readonly elements: readonly CollectionElement<T>[];
   /** For `after`, if there are more elements. */
@@ -97,13 +102,13 @@ const NOTHING: Derived = { keys: new Map(), groups: [], sums: {} };
 /** `Names` are the declared indexes, where the compiler knows them. */
 export class Collection<T, Names extends string = string> {
   readonly name: string;
-  readonly #space: Space;
+  readonly #space: BaseSpace;
   readonly #replica: Replica;
   readonly #options: CollectionOptions<T>;
   readonly #trees = new Map<string, OrderedIndex>();
   readonly #totals: Totals;
 
-  constructor(space: Space, name: string, options: CollectionOptions<T> = {}, pageMax?: number) {
+  constructor(space: BaseSpace, name: string, options: CollectionOptions<T> = {}, pageMax?: number) {
     this.name = name;
     this.#space = space;
     this.#replica = space.replica(space.name);
@@ -334,6 +339,7 @@ export class Collection<T, Names extends string = string> {
 
 /** The result of `space.collection`: elements are JSON, and frozen. */
 export type CollectionOf<T, Names extends string = string> = Collection<Stored<T>, Names>;
+/** Options of a collection whose elements are checked to be JSON. */
 export type ElementOptions<T, Names extends string = string> = CollectionOptions<AsJson<T>, Names>;
 
 function groupOf(by: string, values: readonly IndexValue[], collection: string): string {

@@ -1,12 +1,12 @@
 /** The output of a computation: a cell that only its node writes. */
 import { INSPECT } from "../message/inspect.ts";
-import type { Address } from "../scheduler/address.ts";
 import { setComputed } from "../scheduler/computed-error.ts";
-import type { SchedulerNode } from "../scheduler/node.ts";
+import type { Address, SchedulerNode } from "../scheduler/node.ts";
 import { LabelError } from "../store/label.ts";
 import { Cell, type OwnOptions } from "./cell.ts";
 import { type LinkTargets, refuse } from "./links.ts";
 
+/** A value that is derived from others. Made by `computed`. */
 export class Computed<out T = unknown> extends Cell<T> {
   readonly node: SchedulerNode;
 

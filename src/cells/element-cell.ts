@@ -1,5 +1,5 @@
 /** The cell of an element of a collection, or a place in one: a write to it keeps the indexes and totals too. SPEC: R93. */
-import type { Address } from "../scheduler/address.ts";
+import type { Address } from "../scheduler/node.ts";
 import { Cell, type ListCell, type OwnOptions } from "./cell.ts";
 import type { LinkTargets } from "./links.ts";
 import type { Below, KeyOf } from "./value-types.ts";

@@ -12,6 +12,7 @@ export type IndexValue = string | number | boolean | null | undefined;
 /** A key, an id or a query that a collection does not take. */
 export type CollectionErrorCode = "COLLECTION_MISUSE";
 
+/** Wrong use of a collection, or an element that its index cannot order. */
 export class CollectionError extends MillraceError<CollectionErrorCode> {
   override readonly name = "CollectionError";
 }

@@ -6,20 +6,26 @@
 import type { Host } from "../host/host.ts";
 import type { JsonObject } from "../message/json.ts";
 import { event } from "../message/lineage.ts";
-import type { Address } from "../scheduler/address.ts";
+import type { Address } from "../scheduler/node.ts";
 import type { Scheduler } from "../scheduler/scheduler.ts";
 import type { CommitOutcome } from "../store/commit.ts";
 import { isWithin, join, type Label, LabelError, labelOf, PUBLIC } from "../store/label.ts";
 import type { Transaction } from "../store/transaction.ts";
-import type { Cell } from "./cell.ts";
 import { TransactionError } from "./transact.ts";
 
 /** The topic under which every declassification is journaled; its type is `Label.Declassified`. */
 const TOPIC = "label.declassified";
 
+/** A cell, as far as labels need it. */
+interface LabelledPlace {
+  readonly address: Address;
+  pull(): Promise<unknown>;
+}
+
+/** A removal of labels from data, with its reason. */
 export type Declassification =
   /** Copies the present value to another cell, whatever that is labelled with. */
-  | { readonly to: Cell<unknown>; readonly reason: string }
+  | { readonly to: LabelledPlace; readonly reason: string }
   /** Takes names off the cell itself. */
   | { readonly remove: readonly string[]; readonly reason: string };
 
@@ -57,7 +63,7 @@ async function store(scheduler: Scheduler, address: Address, label: Label): Prom
 export async function declassify(
   host: Host,
   scheduler: Scheduler,
-  cell: Cell<unknown>,
+  cell: LabelledPlace,
   how: Declassification,
 ): Promise<void> {
   if (scheduler.running !== undefined || scheduler.attempt !== undefined) {
@@ -70,7 +76,7 @@ export async function declassify(
 async function removeNames(
   host: Host,
   scheduler: Scheduler,
-  { address }: Cell<unknown>,
+  { address }: LabelledPlace,
   names: readonly string[],
   reason: string,
 ): Promise<void> {
@@ -95,8 +101,8 @@ async function removeNames(
 async function copyOut(
   host: Host,
   scheduler: Scheduler,
-  from: Cell<unknown>,
-  to: Cell<unknown>,
+  from: LabelledPlace,
+  to: LabelledPlace,
   reason: string,
 ): Promise<void> {
   using _source = held(from.address);

@@ -11,7 +11,7 @@
 import type { Host } from "../host/host.ts";
 import { LATE_WRITES_MAX } from "../limits.ts";
 import { thrownText } from "../message/error-data.ts";
-import type { DocumentIndex } from "../scheduler/address.ts";
+import type { DocumentIndex } from "../scheduler/node.ts";
 import type { Scheduler } from "../scheduler/scheduler.ts";
 import { ambientClearance } from "../store/clearance.ts";
 import type { CommitOutcome } from "../store/commit.ts";

@@ -4,7 +4,7 @@
  * stays one there; `key` follows it. SPEC: R25, P1, P2.
  */
 import { isJsonObject, type Json, type JsonObject } from "../message/json.ts";
-import type { Address } from "../scheduler/address.ts";
+import type { Address } from "../scheduler/node.ts";
 import { asLink } from "../store/document.ts";
 import { Cell, type OwnOptions } from "./cell.ts";
 import { followLinks, type LinkTargets } from "./links.ts";

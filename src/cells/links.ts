@@ -6,13 +6,11 @@
 import { LINK_HOPS_MAX } from "../limits.ts";
 import type { Json, JsonObject } from "../message/json.ts";
 import { MillraceError } from "../message/millrace-error.ts";
-import type { Address } from "../scheduler/address.ts";
-import type { NodeSpec } from "../scheduler/node.ts";
+import type { Address, NodeSpec } from "../scheduler/node.ts";
 import type { Scheduler } from "../scheduler/scheduler.ts";
 import { asLink, LINK_KEY, type Link } from "../store/document.ts";
 import type { Replica } from "../store/replica.ts";
 import type { Outbox } from "../work/outbox.ts";
-import type { Cell } from "./cell.ts";
 import type { LateWrites } from "./late-writes.ts";
 import { NotReady } from "./not-ready.ts";
 
@@ -22,7 +20,7 @@ export interface LinkTargets {
   /** The replica of a space by name; throws where it is not open here. */
   replica(space: string): Replica;
   /** The cell that reads what lies at an address and is made of links: a list, the result of a piece. */
-  readerOf(address: Address): Cell<unknown> | undefined;
+  readerOf(address: Address): { get(): unknown } | undefined;
   /** Whether sinks are called with confirmed state unless they say otherwise. */
   readonly observesConfirmed: boolean;
   /**

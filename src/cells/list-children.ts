@@ -8,10 +8,11 @@
 import type { Json } from "../message/json.ts";
 import { admitShareable } from "../store/admit.ts";
 import { asLink, linkTo, SHARED_SCOPE } from "../store/document.ts";
+import type { BaseSpace, NodeOptions } from "./base-space.ts";
 import { Cell } from "./cell.ts";
 import type { Computed } from "./computed.ts";
-import type { NodeOptions, Space } from "./space.ts";
 
+/** Options of `map`, `filter` and `flatMap` of a list. */
 export interface ListOptions<E> {
   /** The identity of an element that moves or changes; by default its position, and for a link the link. */
   readonly key?: (element: E) => string | number;
@@ -36,7 +37,7 @@ export interface Child<R> {
 
 export class Children<E, R> {
   readonly id: string;
-  readonly #space: Space;
+  readonly #space: BaseSpace;
   #each: Each<E, R>;
   #options: ListOptions<E>;
   /** Of the children's computations. */
@@ -50,7 +51,7 @@ export class Children<E, R> {
   /** Whether identities are neither positions nor repeated, so that each child's is its own wherever the element stands. */
   #movable = true;
 
-  constructor(space: Space, id: string, each: Each<E, R>, options: ListOptions<E>) {
+  constructor(space: BaseSpace, id: string, each: Each<E, R>, options: ListOptions<E>) {
     this.#space = space;
     this.id = id;
     this.#each = each;

@@ -4,16 +4,14 @@
  * theirs; children run when somebody looks at their output.
  */
 import type { Json } from "../message/json.ts";
-import type { Address } from "../scheduler/address.ts";
-import type { SchedulerNode } from "../scheduler/node.ts";
-import type { RunHandle } from "../scheduler/run-handle.ts";
+import { type Address, computationAt, type RunHandle, type SchedulerNode } from "../scheduler/node.ts";
 import { handOut } from "../store/admit.ts";
 import { asLink } from "../store/document.ts";
+import type { BaseSpace } from "./base-space.ts";
 import { Cell, type ListCell } from "./cell.ts";
 import type { Computed } from "./computed.ts";
 import { followLinks, readThrough, targetOf } from "./links.ts";
 import { Children, type Each, type ListOptions } from "./list-children.ts";
-import type { Space } from "./space.ts";
 
 /** An element that is a link, and where it leads. */
 interface Followed {
@@ -62,7 +60,7 @@ export class List<R> extends Cell<readonly R[]> {
 /** The lists that were made here, by their coordinators. */
 const lists = new WeakMap<SchedulerNode, List<unknown>>();
 
-function listOf<R>({ node, address }: Computed<unknown>, space: Space): List<R> {
+function listOf<R>({ node, address }: Computed<unknown>, space: BaseSpace): List<R> {
   const list = new List<R>(address, space);
   lists.set(node, list);
   return list;
@@ -73,7 +71,7 @@ const kept = new WeakMap<SchedulerNode, object>();
 
 function childrenOf<E, R>(
   node: SchedulerNode,
-  space: Space,
+  space: BaseSpace,
   id: string,
   each: Each<E, R>,
   options: ListOptions<E>,
@@ -91,12 +89,12 @@ function childrenOf<E, R>(
 
 /** The list whose output lies at an address. */
 export function listAt({ parent, home }: Address): List<unknown> | undefined {
-  const node = parent === null ? home.computation : undefined;
+  const node = parent === null ? computationAt(home) : undefined;
   return node && lists.get(node);
 }
 
 export function map<E, R>(
-  space: Space,
+  space: BaseSpace,
   id: string,
   list: ListCell<E>,
   each: Each<E, R>,
@@ -111,7 +109,7 @@ export function map<E, R>(
 }
 
 export function filter<E>(
-  space: Space,
+  space: BaseSpace,
   id: string,
   list: ListCell<E>,
   keep: Each<E, boolean>,
@@ -128,7 +126,7 @@ export function filter<E>(
 }
 
 export function flatMap<E, R>(
-  space: Space,
+  space: BaseSpace,
   id: string,
   list: ListCell<E>,
   each: Each<E, readonly R[]>,

@@ -5,6 +5,7 @@
  */
 import { MillraceError } from "../message/millrace-error.ts";
 
+/** A plain read of a value that is not loaded or computed yet. */
 export class NotReady extends MillraceError<"NOT_READY"> {
   override readonly name = "NotReady";
 

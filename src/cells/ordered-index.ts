@@ -8,7 +8,7 @@
  */
 import { INDEX_PAGE_MAX } from "../limits.ts";
 import type { Json, JsonObject } from "../message/json.ts";
-import type { Address } from "../scheduler/address.ts";
+import type { Address } from "../scheduler/node.ts";
 import type { Scheduler } from "../scheduler/scheduler.ts";
 import { handOut } from "../store/admit.ts";
 import type { Replica } from "../store/replica.ts";

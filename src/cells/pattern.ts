@@ -3,26 +3,10 @@
  * makes a piece. What a pattern builds follows from its inputs alone: it is built again, in another process, when the piece is
  * resumed, and finds its documents by the names it gives. SPEC: P1.
  */
-
-import type { Json } from "../message/json.ts";
-import { MillraceError } from "../message/millrace-error.ts";
-import { Cell } from "./cell.ts";
-import type { Launched, LaunchOptions, Piece } from "./piece.ts";
-import { requireValid, type StandardSchema } from "./schema.ts";
-import type { Stream } from "./stream.ts";
-
-/** The result of a pattern, by name: cells and nested pieces, shown by links, and plain values. */
-export type PieceParts = Readonly<Record<string, unknown>>;
-
-export interface Pattern<Inputs extends object = object, Parts extends PieceParts = PieceParts> {
-  /** How the store knows it; a piece is resumed by the pattern of this name. */
-  readonly name: string;
-  /** Checks the inputs, where they are values and not cells. */
-  readonly schema: StandardSchema<Inputs> | undefined;
-  build(inputs: Cell<Inputs>, piece: Piece): Parts;
-  /** For `tx.start`: starts a piece in the space of the transaction that runs now. */
-  launchIn(space: object, inputs: PieceInputs<Inputs>, options?: LaunchOptions): Launched<Parts>;
-}
+import type { Cell } from "./cell.ts";
+import type { Launched, LaunchOptions, Pattern, Piece, PieceParts } from "./piece.ts";
+import type { PieceInputs } from "./piece-inputs.ts";
+import type { StandardSchema } from "./schema.ts";
 
 /** A space, as far as pieces are started in it. */
 interface Launcher {
@@ -33,20 +17,7 @@ interface Launcher {
   ): Launched<Parts>;
 }
 
-/** The inputs of a new piece: for each a value, or the cell that holds it. */
-export type PieceInputs<Inputs> = { readonly [Name in keyof Inputs]: Inputs[Name] | Cell<Inputs[Name] | undefined> };
-
-/** A piece's result as its reader sees it: values of cells, also of nested pieces, and the links of streams. */
-export type Shown<Parts> = {
-  readonly [Name in keyof Parts]?: Parts[Name] extends Cell<infer Value>
-    ? Value
-    : Parts[Name] extends Piece<infer Nested>
-      ? Shown<Nested>
-      : Parts[Name] extends Stream<infer _>
-        ? Json
-        : Parts[Name];
-};
-
+/** Defines a pattern: a name, a schema of its inputs, and a function that builds a piece of it. */
 export function pattern<Inputs extends object, Parts extends PieceParts>(
   name: string,
   build: (inputs: Cell<Inputs>, piece: Piece) => Parts,
@@ -69,44 +40,3 @@ export function pattern<Inputs extends object, Parts extends PieceParts>(
 }
 
 type Build<Inputs extends object, Parts> = (inputs: Cell<Inputs>, piece: Piece) => Parts;
-
-export type PieceErrorCode =
-  /** Another pattern's piece has this id. */
-  | "PIECE_OTHER_PATTERN"
-  /** The pattern threw while it was built. */
-  | "PATTERN_FAILED"
-  /** Something was asked of a piece that has stopped, or of one that is built already. */
-  | "PIECE_MISUSE";
-
-export class PieceError extends MillraceError<PieceErrorCode> {
-  override readonly name = "PieceError";
-}
-
-/** Documents of this name hold what is stored about a piece. */
-export function isRecordName(name: string): boolean {
-  return name === "piece" || name.endsWith("/piece");
-}
-
-/** Refuses what would be the name of documents that are not a piece's own. */
-export function requirePieceId(id: string): void {
-  if (id !== "" && !id.endsWith("/piece") && !id.startsWith("millrace/")) return;
-  const why = 'it is a text, does not begin with "millrace/" and does not end with "/piece"';
-  throw new PieceError("PIECE_MISUSE", `a piece cannot be called "${id}"; choose another id: ${why}`);
-}
-
-/** Inputs as they are stored: cells as links. */
-export function storedInputs<Inputs extends object>(inputs: PieceInputs<Inputs>): Inputs {
-  const stored = Object.entries(inputs).map(([name, input]) => [name, input instanceof Cell ? input.asLink() : input]);
-  return Object.fromEntries(stored) as Inputs;
-}
-
-/** Refuses inputs that the pattern's schema does not take. Those in cells are checked by what the cells hold now, if all hold something. */
-export function requireInputs<Inputs extends object>(
-  { name, schema }: Pattern<Inputs, PieceParts>,
-  inputs: PieceInputs<Inputs>,
-): void {
-  if (schema === undefined) return;
-  const values = Object.entries(inputs).map(([key, input]) => [key, input instanceof Cell ? input.get() : input]);
-  if (values.some(([, value]) => value === undefined)) return;
-  requireValid(schema, Object.fromEntries(values), `pattern "${name}"`);
-}

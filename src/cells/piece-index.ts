@@ -8,12 +8,12 @@
  * lives is asked at any time, by code that cannot wait.
  */
 import type { Json } from "../message/json.ts";
-import type { Address } from "../scheduler/address.ts";
+import type { Address } from "../scheduler/node.ts";
 import type { Change, Notification } from "../store/change.ts";
 import { SHARED_SCOPE } from "../store/document.ts";
+import type { BaseSpace } from "./base-space.ts";
 import type { Cell } from "./cell.ts";
-import { PieceError } from "./pattern.ts";
-import type { Space } from "./space.ts";
+import { PieceError } from "./piece-inputs.ts";
 
 /** In how many documents the index lies. Stored: another number would look for pieces where they are not. */
 const BUCKETS = 256;
@@ -37,11 +37,11 @@ export type PieceEntries = Readonly<Record<string, PieceEntry>>;
 type UndividedEntry = Omit<PieceEntry, "owns">;
 
 export class PieceIndex {
-  readonly #space: Space;
+  readonly #space: BaseSpace;
   readonly #buckets: (Cell<PieceEntries | undefined> | undefined)[] = new Array(BUCKETS).fill(undefined);
   #ready: Promise<void> | undefined;
 
-  constructor(space: Space) {
+  constructor(space: BaseSpace) {
     this.#space = space;
   }
 

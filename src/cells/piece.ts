@@ -13,26 +13,43 @@ import { equal } from "../message/equality.ts";
 import { thrownText } from "../message/error-data.ts";
 import { INSPECT } from "../message/inspect.ts";
 import type { Json } from "../message/json.ts";
-import type { Address } from "../scheduler/address.ts";
-import type { RunHandle } from "../scheduler/run-handle.ts";
+import type { Address, RunHandle } from "../scheduler/node.ts";
+import type { BaseSpace, NodeOptions } from "./base-space.ts";
 import { Cell, type CellOptions, type ListCell } from "./cell.ts";
 import type { Computed } from "./computed.ts";
 import { LinkedRecord, type RecordPart } from "./linked-cell.ts";
 import type { LinkTargets } from "./links.ts";
 import type { Each, ListOptions } from "./list-children.ts";
-import {
-  isRecordName,
-  type Pattern,
-  PieceError,
-  type PieceInputs,
-  type PieceParts,
-  type Shown,
-  storedInputs,
-} from "./pattern.ts";
+import { filter, flatMap, map } from "./lists.ts";
+import { isRecordName, PieceError, type PieceInputs, storedInputs } from "./piece-inputs.ts";
 import type { Described, StandardSchema } from "./schema.ts";
-import type { NodeOptions, Space } from "./space.ts";
 import { type HandleOptions, Stream, type StreamHandler } from "./stream.ts";
 import type { Frozen, Initial, Stored } from "./value-types.ts";
+
+/** The result of a pattern, by name: cells and nested pieces, shown by links, and plain values. */
+export type PieceParts = Readonly<Record<string, unknown>>;
+
+/** A named part of a program that can be started many times, each time with its own inputs. */
+export interface Pattern<Inputs extends object = object, Parts extends PieceParts = PieceParts> {
+  /** How the store knows it; a piece is resumed by the pattern of this name. */
+  readonly name: string;
+  /** Checks the inputs, where they are values and not cells. */
+  readonly schema: StandardSchema<Inputs> | undefined;
+  build(inputs: Cell<Inputs>, piece: Piece): Parts;
+  /** For `tx.start`: starts a piece in the space of the transaction that runs now. */
+  launchIn(space: object, inputs: PieceInputs<Inputs>, options?: LaunchOptions): Launched<Parts>;
+}
+
+/** A piece's result as its reader sees it: values of cells, also of nested pieces, and the links of streams. */
+export type Shown<Parts> = {
+  readonly [Name in keyof Parts]?: Parts[Name] extends Cell<infer Value>
+    ? Value
+    : Parts[Name] extends Piece<infer Nested>
+      ? Shown<Nested>
+      : Parts[Name] extends Stream<infer _>
+        ? Json
+        : Parts[Name];
+};
 
 /** What is stored about a piece. */
 export interface PieceRecord<Inputs = unknown> {
@@ -47,6 +64,7 @@ export interface Launched<Parts extends PieceParts = PieceParts> {
   asLink(): Json;
 }
 
+/** Options of `launch`, of a space or a piece. */
 export interface LaunchOptions {
   /** By default one that follows from the event that is handled. */
   readonly id?: string;
@@ -56,7 +74,7 @@ export interface LaunchOptions {
 
 /** Where a piece lives. */
 export interface PieceHome {
-  readonly space: Space;
+  readonly space: BaseSpace;
   readonly launcher: Launcher;
   /** Of the pieces that run, nested ones too, by their ids. */
   readonly results: Map<string, Cell<unknown>>;
@@ -77,6 +95,7 @@ interface StoredDocument {
   readonly value: unknown;
 }
 
+/** A running instance of a pattern. */
 export class Piece<Parts extends PieceParts = PieceParts> {
   readonly id: string;
   /** The name of its pattern. */
@@ -199,11 +218,11 @@ export class Piece<Parts extends PieceParts = PieceParts> {
   }
 
   map<E, R>(name: string, list: ListCell<E>, each: Each<E, R>, options?: ListOptions<E>): Cell<readonly R[]> {
-    return this.#withNode(this.#home.space.map(this.#named(name), list, each, options));
+    return this.#withNode(map(this.#home.space, this.#named(name), list, each, options));
   }
 
   filter<E>(name: string, list: ListCell<E>, keep: Each<E, boolean>, options?: ListOptions<E>): Cell<readonly E[]> {
-    return this.#withNode(this.#home.space.filter(this.#named(name), list, keep, options));
+    return this.#withNode(filter(this.#home.space, this.#named(name), list, keep, options));
   }
 
   flatMap<E, R>(
@@ -212,7 +231,7 @@ export class Piece<Parts extends PieceParts = PieceParts> {
     each: Each<E, readonly R[]>,
     options?: ListOptions<E>,
   ): Cell<readonly R[]> {
-    return this.#withNode(this.#home.space.flatMap(this.#named(name), list, each, options));
+    return this.#withNode(flatMap(this.#home.space, this.#named(name), list, each, options));
   }
 
   /** A nested piece: it is built with this one and stops with it. */
@@ -300,14 +319,14 @@ export class Piece<Parts extends PieceParts = PieceParts> {
 }
 
 /** Where a piece's record lies. */
-export function recordOf<Inputs>(space: Space, id: string): Cell<PieceRecord<Inputs> | undefined> {
+export function recordOf<Inputs>(space: BaseSpace, id: string): Cell<PieceRecord<Inputs> | undefined> {
   return space.cell(`${id}/piece`) as Cell<PieceRecord<Inputs> | undefined>;
 }
 
 /** The inputs as the pattern sees them. */
 function inputsAt<Inputs extends object>(
   { address }: Cell<PieceRecord<Inputs> | undefined>,
-  space: Space,
+  space: BaseSpace,
   { schema }: Pattern<Inputs, PieceParts>,
 ): Cell<Inputs> {
   return new LinkedRecord<Inputs>(address.child("inputs"), space, () => undefined, { schema });

@@ -4,29 +4,32 @@
  * SPEC: P2-P4, P6-P8.
  */
 import { thrownText } from "../message/error-data.ts";
-import type { Address } from "../scheduler/address.ts";
+import type { Address } from "../scheduler/node.ts";
 import { SHARED_SCOPE } from "../store/document.ts";
+import type { BaseSpace } from "./base-space.ts";
 import type { Cell } from "./cell.ts";
 import { LinkedCell } from "./linked-cell.ts";
 import {
+  type Launched,
+  type Launcher,
+  type LaunchOptions,
   type Pattern,
-  PieceError,
-  type PieceInputs,
+  Piece,
+  type PieceHome,
   type PieceParts,
-  requireInputs,
-  requirePieceId,
+  recordOf,
   type Shown,
-  storedInputs,
-} from "./pattern.ts";
-import { type Launched, type Launcher, type LaunchOptions, Piece, type PieceHome, recordOf } from "./piece.ts";
+} from "./piece.ts";
 import { PieceIndex } from "./piece-index.ts";
-import type { Space } from "./space.ts";
+import { PieceError, type PieceInputs, requireInputs, requirePieceId, storedInputs } from "./piece-inputs.ts";
 
+/** Options of `space.run`. */
 export interface RunOptions {
   /** What the piece is called; a piece of this id that was started before is taken up again. A new id unless given. */
   readonly id?: string;
 }
 
+/** The pieces that `space.resume` started again, and those that it could not. */
 export interface Resumed {
   readonly pieces: readonly Piece[];
   /** Pieces that wait for a pattern that was not given, or whose pattern failed; they stay as they are stored. */
@@ -34,7 +37,7 @@ export interface Resumed {
 }
 
 export class Pieces implements PieceHome, Launcher {
-  readonly space: Space;
+  readonly space: BaseSpace;
   readonly results = new Map<string, Cell<unknown>>();
   readonly #index: PieceIndex;
   readonly #running = new Map<string, Piece>();
@@ -43,7 +46,7 @@ export class Pieces implements PieceHome, Launcher {
   /** Ends the listening to the index; there while pieces run. */
   #unlisten: (() => void) | undefined;
 
-  constructor(space: Space) {
+  constructor(space: BaseSpace) {
     this.space = space;
     this.#index = new PieceIndex(space);
   }

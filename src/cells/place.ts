@@ -5,7 +5,7 @@
  */
 import { INSPECT } from "../message/inspect.ts";
 import type { Json } from "../message/json.ts";
-import type { Address } from "../scheduler/address.ts";
+import type { Address } from "../scheduler/node.ts";
 import type { Scheduler } from "../scheduler/scheduler.ts";
 import { linkTo } from "../store/document.ts";
 import type { LinkTargets } from "./links.ts";

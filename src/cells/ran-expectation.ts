@@ -6,6 +6,7 @@ import type { TraceEntry } from "../scheduler/trace.ts";
 /** Runs that a message lists. */
 const LISTED_MAX = 20;
 
+/** Assertions about the runs of one node in a test. */
 export class RanExpectation {
   readonly #id: string;
   readonly #all: readonly TraceEntry[];

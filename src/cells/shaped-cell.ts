@@ -4,7 +4,7 @@
  */
 import type { Json } from "../message/json.ts";
 import { getAt, type Path } from "../message/path.ts";
-import type { Address } from "../scheduler/address.ts";
+import type { Address } from "../scheduler/node.ts";
 import { admit, handOut, notAdmitted } from "../store/admit.ts";
 import { Cell, type ListCell, type OwnOptions } from "./cell.ts";
 import type { LinkTargets } from "./links.ts";

@@ -8,8 +8,8 @@
  *     const { outcome } = orders.send({ item: "tea" });
  */
 import type { Json } from "../message/json.ts";
-import type { Address } from "../scheduler/address.ts";
 import type { Handling } from "../scheduler/handling.ts";
+import type { Address } from "../scheduler/node.ts";
 import type { SendOptions, Sent } from "../scheduler/send.ts";
 import type { Attempt } from "../work/attempt.ts";
 import { type HandlerFailure, type HandlerOptions, handlerOptionsProblem } from "../work/handler-options.ts";
@@ -27,6 +27,7 @@ export interface Readable {
   get(): unknown;
 }
 
+/** Options of `stream.handle`. */
 export interface HandleOptions<T> extends Pick<HandlerOptions<never, Tx, T>, "retry" | "timeoutMs" | "onFailed"> {
   /** For people; the function's own name unless given. */
   readonly name?: string;
@@ -43,6 +44,7 @@ const KNOWN: Readonly<Record<keyof HandleOptions<unknown>, true>> = {
   ...{ retry: true, timeoutMs: true, onFailed: true },
 };
 
+/** A queue of values in a space that one handler takes in order. */
 export class Stream<T = unknown> extends Place {
   readonly #schema: StandardSchema<T> | undefined;
 

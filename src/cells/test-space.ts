@@ -18,6 +18,7 @@ import { memoryStore } from "../store/memory/memory-store.ts";
 import { RanExpectation } from "./ran-expectation.ts";
 import { Space } from "./space.ts";
 
+/** Options of `testSpace`. */
 export interface TestSpaceOptions<App> {
   /** The same seed, the same run; default 1. */
   readonly seed?: number;
@@ -34,12 +35,14 @@ export type Build<App> = (space: Space) => App;
 /** A node: its id, or the result of `space.computed`. */
 export type TestedNode = string | { readonly node: { readonly id: string } };
 
+/** Opens a space on simulated time, in memory. */
 export async function testSpace<App = undefined>(options: TestSpaceOptions<App> = {}): Promise<TestSpace<App>> {
   const test = new TestSpace<App>(options);
   await test.restart();
   return test;
 }
 
+/** A space on simulated time that can crash and restart. */
 export class TestSpace<App> {
   /** Time, chance and tasks; `host.now()` is simulated time. */
   readonly host: SimulatedHost;

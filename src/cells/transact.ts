@@ -27,6 +27,7 @@ import { type Next, Retries } from "../work/retries.ts";
 import { Tx } from "../work/tx.ts";
 import { WorkError } from "../work/work-error.ts";
 
+/** Options of `space.transact`. */
 export interface TransactOptions {
   /** Subscribers of this group are not told: they made the change themselves. */
   readonly changeGroup?: string;

@@ -1,13 +1,13 @@
 /**
- * A live query over a connection of its own. When the connection is lost it connects again, and is told the answer of
- * then. SPEC: A31.
+ * A live query over a connection of its own. When the connection is lost it connects again with the version of its last
+ * answer, and is told the answer of then if that differs. SPEC: A31, W71.
  */
 import { CLIENT_RECONNECT_MS_MAX, CLIENT_RECONNECT_START_MS } from "../limits.ts";
-import { equal } from "../message/equality.ts";
 import { type ErrorData, Failure, failureFrom } from "../message/error-data.ts";
 import type { Json } from "../message/json.ts";
 import { command } from "../message/lineage.ts";
-import { messagesOf, pause, type Source } from "./message-stream.ts";
+import type { Source } from "./link.ts";
+import { messagesOf, pause } from "./message-stream.ts";
 
 export interface Watched {
   readonly type: string;
@@ -23,28 +23,30 @@ export interface Listener {
 
 /** Resolves when the signal or a refusal has ended it. Tells an answer only if it differs from the last one. */
 export async function watch(source: Source, { type, data, signal }: Watched, listener: Listener): Promise<void> {
-  let last: { readonly answer: Json } | undefined;
+  let version: string | undefined;
   for (
     let pauseMs = CLIENT_RECONNECT_START_MS;
     !signal.aborted;
     pauseMs = Math.min(pauseMs * 2, CLIENT_RECONNECT_MS_MAX)
   ) {
     try {
-      const request = command(source.host, "Sys.Watch", { type, data });
+      const request = command(source.host, "Sys.Watch", { type, data, ...(version === undefined ? {} : { version }) });
       for await (const message of messagesOf(source, request, signal)) {
         if (message.kind === "error" && isRefusal(message.metadata, message.data as ErrorData))
           return void listener.failed(failureFrom(message.data as ErrorData));
-        if (message.kind === "error") listener.failed(failureFrom(message.data as ErrorData));
+        if (message.kind === "error") {
+          version = undefined;
+          listener.failed(failureFrom(message.data as ErrorData));
+        }
         if (message.kind !== "event") continue;
         pauseMs = CLIENT_RECONNECT_START_MS;
-        const { answer = null } = message.data as { answer?: Json };
-        if (last !== undefined && equal(last.answer, answer)) continue;
-        last = { answer };
-        listener.answer(answer);
+        const told = message.data as { readonly answer?: Json; readonly version: string; readonly same?: true };
+        version = told.version;
+        if (told.same !== true) listener.answer(told.answer ?? null);
       }
     } catch (error) {
-      // The kernel may come back; a request that cannot be made at all does not.
-      if (error instanceof Failure && error.code === 422) return void listener.failed(error);
+      // The kernel may come back. A request that cannot be made at all, or whose token is refused, is the end.
+      if (error instanceof Failure && (error.code === 422 || error.code === 401)) return void listener.failed(error);
     }
     if (!signal.aborted) await pause(source.host, pauseMs, signal);
   }

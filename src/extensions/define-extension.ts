@@ -53,6 +53,7 @@ export interface ExtensionDefinition extends Definition, Pick<Extension, "start"
   readonly agent?: AgentProvider;
 }
 
+/** A tool that an extension offers to agents. */
 export interface ToolDefinition {
   readonly description: string;
   readonly input: Schema;
@@ -62,6 +63,7 @@ export interface ToolDefinition {
 /** Marks definitions, also those of another copy of the package. */
 const DEFINED = Symbol.for("millrace.extension");
 
+/** An extension as a value. Made by `defineExtension`. */
 export class DefinedExtension {
   readonly head: ExtensionHead;
   readonly define: (parts: ExtensionParts<never>) => ExtensionDefinition;

@@ -11,8 +11,14 @@ import { CLOUD_EVENT_BATCH_MAX, HTTP_STREAMS_MAX } from "../limits.ts";
 import { fromCloudEvent } from "../message/cloud-events.ts";
 import { isMessageType, type Message } from "../message/envelope.ts";
 import { type ErrorData, Failure } from "../message/error-data.ts";
-import type { Json, JsonObject } from "../message/json.ts";
-import { type EventSource, EventSource as Source, type StreamFormat, serverSent } from "./event-source.ts";
+import type { Json } from "../message/json.ts";
+import {
+  type EventSource,
+  type ServerEvent,
+  EventSource as Source,
+  type StreamFormat,
+  serverSent,
+} from "./event-source.ts";
 import { Exchange } from "./exchange.ts";
 import type { HttpContext, HttpEnv, HttpParts } from "./http-context.ts";
 import { idOfKey } from "./idempotency.ts";
@@ -125,30 +131,34 @@ async function follow(parts: HttpParts, context: HttpContext): Promise<Response>
     topics: namesIn(context.req.query("topics")),
     ...(from === undefined ? {} : { from }),
   };
-  const source = sourceFor(parts, context, (message) => message.type);
+  const source = sourceFor(parts, context, journalEvent);
   const answer = await source.open("Sys.Subscribe", asked);
   return opened(parts, source, answer, from !== undefined);
 }
 
+/** `Last-Event-ID` is the version that the client has; a client that has the newest one is told so. */
 async function live(parts: HttpParts, context: HttpContext): Promise<Response> {
   const type = context.req.param("type") ?? "";
   requireScope(context.get("principal"), "read", type);
   const data = parseJson(new TextEncoder().encode(context.req.query("data") ?? ""));
-  const source = sourceFor(
-    parts,
-    context,
-    () => "value",
-    ({ data: told }) => (told as JsonObject)["answer"] ?? null,
-  );
-  return opened(parts, source, await source.open("Sys.Watch", { type, data }), false);
+  const version = context.req.header("last-event-id") ?? context.req.query("version");
+  const source = sourceFor(parts, context, liveEvent);
+  const asked = { type, data, ...(version === undefined ? {} : { version }) };
+  return opened(parts, source, await source.open("Sys.Watch", asked), false);
 }
 
-function sourceFor(
-  parts: HttpParts,
-  context: HttpContext,
-  nameOf: (message: Message) => string,
-  dataOf: (message: Message) => Json | Message = (message) => message,
-): EventSource {
+function liveEvent({ kind, data }: Message): ServerEvent {
+  if (kind === "error") return { event: "failed", data };
+  const { answer = null, version, same } = data as { answer?: Json; version: string; same?: true };
+  return same === true ? { event: "same", data: null, id: version } : { event: "value", data: answer, id: version };
+}
+
+function journalEvent(message: Message): ServerEvent {
+  const { cursor } = message.metadata;
+  return { ...(typeof cursor === "string" ? { id: cursor } : {}), event: message.type, data: message };
+}
+
+function sourceFor(parts: HttpParts, context: HttpContext, eventOf: (message: Message) => ServerEvent): EventSource {
   const { host, kernel, streams } = parts;
   if (parts.isDraining) throw new Failure(503, "the kernel is shutting down", { reason: "DRAINING" });
   // Hono answers HEAD without the body, which then has no end.
@@ -156,7 +166,7 @@ function sourceFor(
   if (streams.size >= HTTP_STREAMS_MAX)
     throw new Failure(503, `this server has ${HTTP_STREAMS_MAX} streams, its limit; come back later`);
   const isLines = (context.req.header("accept") ?? "").startsWith(NDJSON);
-  const format = isLines ? lines(dataOf) : serverSentEvents(nameOf, dataOf);
+  const format = isLines ? lines(eventOf) : serverSentEvents(eventOf);
   const principal = context.get("principal");
   const source = new Source({
     ...{ host, loop: kernel.loop, principal, format },
@@ -176,30 +186,25 @@ async function opened(parts: HttpParts, source: EventSource, answer: Message, re
   return source.response();
 }
 
-function serverSentEvents(
-  nameOf: (message: Message) => string,
-  dataOf: (message: Message) => Json | Message,
-): StreamFormat {
+function serverSentEvents(eventOf: (message: Message) => ServerEvent): StreamFormat {
   return {
     contentType: "text/event-stream",
     begin: "retry: 1000\n\n",
     heartbeat: ":\n\n",
     bye: "event: bye\ndata: null\n\n",
-    message: (message) => {
-      const { cursor } = message.metadata;
-      return serverSent({
-        ...(typeof cursor === "string" ? { id: cursor } : {}),
-        ...{ event: nameOf(message), data: JSON.stringify(dataOf(message)) },
-      });
-    },
-    failure: (error) => serverSent({ event: error.code === 410 ? "gone" : "error", data: JSON.stringify(error) }),
+    message: (message) => serverSent(eventOf(message)),
+    failure: (error) => serverSent({ event: error.code === 410 ? "gone" : "error", data: error }),
   };
 }
 
-function lines(dataOf: (message: Message) => Json | Message): StreamFormat {
+/** The data of each event, a line each. */
+function lines(eventOf: (message: Message) => ServerEvent): StreamFormat {
   return {
     ...{ contentType: NDJSON, begin: "", heartbeat: "\n", bye: "" },
-    message: (message) => `${JSON.stringify(dataOf(message))}\n`,
+    message: (message) => {
+      const { event, data } = eventOf(message);
+      return `${JSON.stringify(event === "failed" ? { error: data } : data)}\n`;
+    },
     failure: (error) => `${JSON.stringify({ error })}\n`,
   };
 }

@@ -119,7 +119,8 @@ export class EventSource implements Connection {
 
   stream(message: Message): void {
     const { format } = this.#parts;
-    if (message.kind !== "error") this.#out.write(format.message(message));
+    // A live query that fails goes on: its next answer follows.
+    if (message.kind !== "error" || message.metadata["watch"] !== undefined) this.#out.write(format.message(message));
     else {
       this.#opened(message);
       if (!this.#hasBegun) this.#failure = message.data as ErrorData;
@@ -154,8 +155,14 @@ export class EventSource implements Connection {
   }
 }
 
-/** A message as server-sent event. */
-export function serverSent(fields: { id?: string; event?: string; data: string }): string {
-  const { id, event, data } = fields;
-  return `${id === undefined ? "" : `id: ${id}\n`}${event === undefined ? "" : `event: ${event}\n`}data: ${data}\n\n`;
+/** A message for a reader of a stream. */
+export interface ServerEvent {
+  /** The client sends it as `Last-Event-ID` when it comes back. */
+  readonly id?: string;
+  readonly event: string;
+  readonly data: Json | Message | ErrorData;
+}
+
+export function serverSent({ id, event, data }: ServerEvent): string {
+  return `${id === undefined ? "" : `id: ${id}\n`}event: ${event}\ndata: ${JSON.stringify(data)}\n\n`;
 }

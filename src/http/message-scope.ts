@@ -5,8 +5,8 @@ import { Failure, isFailure } from "../message/error-data.ts";
 import { isJsonObject, type Json } from "../message/json.ts";
 import { actionOf, type Principal, requireScope } from "./principal.ts";
 
-/** Commands that the loop answers itself, by the action that they need. */
-const OF_THE_LOOP: ReadonlySet<string> = new Set(["Sys.Subscribe", "Sys.Unsubscribe", "Sys.Watch", "Sys.Unwatch"]);
+/** Commands that end a stream of the client itself. */
+const ENDS: ReadonlySet<string> = new Set(["Sys.Unsubscribe", "Sys.Unwatch"]);
 
 /** The message as it goes to the loop, or why it does not. */
 export function messageOf(principal: Principal, message: Message): Message | Rejected {
@@ -39,7 +39,9 @@ function require(principal: Principal, { kind, type, data }: Pick<Message, "kind
  * would otherwise lend its authority to each holder of `send`. Malformed data is left to the schema of the command.
  */
 export function requireCommand(principal: Principal, type: string, data: Json): void {
-  if (OF_THE_LOOP.has(type)) return requireScope(principal, "read");
+  if (ENDS.has(type)) return;
+  if (type === "Sys.Subscribe") return requireScope(principal, "read");
+  if (type === "Sys.Watch") return requireScope(principal, "read", watchedType(data));
   requireScope(principal, actionOf(type), type);
   if (!isJsonObject(data)) return;
   if (type === "Journal.Publish") return requireCarried(principal, { ...data, kind: "event" });
@@ -55,4 +57,9 @@ function requireCarried(principal: Principal, carried: Json | undefined): void {
   if (named !== undefined && named !== principal.name)
     throw new Failure(403, `the message names another principal than "${principal.name}"`);
   require(principal, { kind, type, data });
+}
+
+function watchedType(data: Json): string | undefined {
+  const type = isJsonObject(data) ? data["type"] : undefined;
+  return typeof type === "string" ? type : undefined;
 }

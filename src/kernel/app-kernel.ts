@@ -5,6 +5,7 @@
 import type { AppEvent, Caller, CallOptions, EventsOptions, Live, Result } from "../app/caller.ts";
 import { LiveValues } from "../app/live-values.ts";
 import type { Host } from "../host/host.ts";
+import { noQuery } from "../loop/live-queries.ts";
 import { whenItStands } from "../message/dropped.ts";
 import { type ErrorData, Failure, failureFrom } from "../message/error-data.ts";
 import type { Json } from "../message/json.ts";
@@ -47,7 +48,9 @@ export class OpenKernel implements AsyncDisposable {
   live(name: string, data: unknown = null): Live<Json> {
     return new LiveValues((listener, failed) => {
       const answer = (value: unknown) => listener((value ?? null) as Json);
-      return this.kernel.apps.watch(name, data as Json, { answer, failed });
+      const stop = this.kernel.apps.watch({ type: name, data: data as Json }, { answer, failed });
+      if (stop === undefined) throw noQuery(name);
+      return stop;
     });
   }
 

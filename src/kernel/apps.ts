@@ -18,11 +18,12 @@ import type { Host } from "../host/host.ts";
 import { LEASE_MS } from "../limits.ts";
 import type { Capability, CapabilityActor } from "../loop/capability.ts";
 import { findHandles } from "../loop/handles.ts";
-import type { Watcher } from "../loop/live-queries.ts";
 import { BootError } from "../loop/routing-table.ts";
+import type { WatchedQuery, Watcher } from "../loop/shared-query.ts";
 import { contentId } from "../message/content-id.ts";
-import { type ErrorData, Failure, failureFrom } from "../message/error-data.ts";
-import type { Json } from "../message/json.ts";
+import { type ErrorData, Failure, failureFrom, fromError } from "../message/error-data.ts";
+import { START_OVER } from "../scheduler/run-reads.ts";
+import { isRefusal } from "../store/label.ts";
 import type { Store } from "../store/store.ts";
 
 export interface AppsParts {
@@ -198,20 +199,22 @@ export class Apps {
     await member.space.close({ graceMs: 0 });
   }
 
-  /** Tells of the answers of a query: of confirmed state, and only when they differ. */
-  watch(type: string, data: Json, watcher: Watcher): () => void {
+  /**
+   * Tells of the answers of a query and of its failures: of confirmed state, and only when they differ. A failure is a
+   * value of the effect, so that it waits for the store too, and so that an answer after it is told. Undefined if no
+   * app has the query.
+   */
+  watch({ type, data, clearance }: WatchedQuery, watcher: Watcher): (() => void) | undefined {
     for (const { built, space } of this.#members) {
       const read = built?.query(type, data);
       if (read === undefined) continue;
       const id = `live ${type} ${++this.#watches}`;
-      const unlisten = space.scheduler.onError((error, node) => node?.id === id && watcher.failed(error));
-      const stop = space.effect(read, (value) => watcher.answer(value), { id, confirmed: true });
-      return () => {
-        unlisten();
-        stop();
-      };
+      const within = clearance === undefined ? {} : { clearance };
+      const tell = (end: QueryEnd) =>
+        "error" in end ? watcher.failed(failureFrom(end.error)) : watcher.answer(end.answer);
+      return space.effect(() => endOf(read), tell, { id, confirmed: true, ...within });
     }
-    throw new Failure(404, `no app of this kernel has the query ${type}`);
+    return undefined;
   }
 
   get spaces(): readonly Space[] {
@@ -232,5 +235,19 @@ export class Apps {
 
   async close(graceMs: number): Promise<void> {
     await Promise.all(this.spaces.map((space) => space.close({ graceMs })));
+  }
+}
+
+/** One run of a query. */
+type QueryEnd = { readonly answer: unknown } | { readonly error: ErrorData };
+
+/** A failure as a value. */
+function endOf(read: () => unknown): QueryEnd {
+  try {
+    return { answer: read() };
+  } catch (error) {
+    if (error === START_OVER) throw error;
+    // A read above the clearance is an answer to the reader.
+    return { error: fromError(isRefusal(error) ? new Failure(403, error.message) : error) };
   }
 }

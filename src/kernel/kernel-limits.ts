@@ -7,13 +7,14 @@
 import { type ConnectionLimits, connectionLimits } from "../adapters/connection-limits.ts";
 import type { UnixSocketOptions } from "../adapters/unix-socket.ts";
 import type { EventBusOptions } from "../bus/event-bus.ts";
-import type { SpaceOptions } from "../cells/space.ts";
+import type { SpaceOptions } from "../cells/base-space.ts";
 import type { AgentLimits } from "../extensions/agent-slot.ts";
 import type { EventLoopOptions } from "../loop/event-loop.ts";
 import { requireLimit, type TimerLimits } from "../loop/loop-limits.ts";
 import { unknownOption } from "../message/near-word.ts";
 import { given } from "./given.ts";
 
+/** Limits of a kernel, such as clients, mailboxes and lanes. */
 export interface KernelLimits extends Partial<ConnectionLimits> {
   /** Clients of the socket; the next one gets an error and is closed. */
   readonly connectionsMax?: number;

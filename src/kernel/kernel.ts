@@ -66,6 +66,7 @@ import { requestStatus } from "./request-status.ts";
 import { RunLog } from "./run-log.ts";
 import { type TokenRecord, Tokens } from "./tokens.ts";
 
+/** The whole system: store, buses, loop, spaces, extensions, socket. `open` makes one for apps. */
 export class Kernel implements AsyncDisposable {
   readonly #host: Host;
   readonly #life: KernelLife;
@@ -184,7 +185,7 @@ export class Kernel implements AsyncDisposable {
         commands: this.#kept,
       },
       ...{ ...limits.loop, ...handlings },
-      watchQuery: (type, data, watcher) => this.#apps.watch(type, data, watcher),
+      watchQuery: (watched, watcher) => this.#apps.watch(watched, watcher),
       ...given({ requestTimeoutMs }),
       ...given({ observe, observeFaults: options.observeFaults ?? (observe ? undefined : faultsToStderr(host)) }),
     });

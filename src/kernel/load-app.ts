@@ -9,7 +9,7 @@ import { existsSync, statSync } from "node:fs";
 import { basename, dirname, extname, resolve } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
 import { type App, isApp } from "../app/app.ts";
-import type { Pattern } from "../cells/pattern.ts";
+import type { Pattern } from "../cells/piece.ts";
 import type { Capability } from "../loop/capability.ts";
 import { thrownText } from "../message/error-data.ts";
 import { MillraceError } from "../message/millrace-error.ts";

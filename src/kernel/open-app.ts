@@ -8,6 +8,7 @@ import { Kernel } from "./kernel.ts";
 import type { KernelOptions } from "./kernel-options.ts";
 import { type Durability, isDatabaseUrl, openStore } from "./open-store.ts";
 
+/** Options of `open`: the file or store, its durability, and those of the kernel. */
 export interface OpenOptions extends Omit<KernelOptions, "store" | "apps" | "space"> {
   /** The SQLite file; it is made if it is not there. Without a file or a store, everything is in memory. */
   readonly file?: string;

@@ -23,6 +23,7 @@ import { DEFAULT_DIRECTORY } from "./data-directory.ts";
 import type { KernelLimits } from "./kernel-limits.ts";
 import { DURABILITY, type Durability, isDatabaseUrl, placeText } from "./open-store.ts";
 
+/** A setting, and the place that it comes from. */
 export interface Setting<T = string | number | undefined> {
   readonly value: T;
   /** `code`, the name of a variable, the place in a file, or `default`. */
@@ -131,6 +132,7 @@ const VARIABLES = [...NAMES.map((name) => DEFINITIONS[name].variable), "MILLRACE
 const FROM_SHIM = "MILLRACE_PINNED_NODE";
 const FILES = ["yaml", "yml", "json", "ts", "js", "mjs"].map((ending) => `millrace.config.${ending}`);
 
+/** The places of settings: code, environment, and the folder with `millrace.config.ts`. */
 export interface SettingSources {
   readonly environment: Readonly<Record<string, string | undefined>>;
   /** The folder of the settings file. */
@@ -138,6 +140,7 @@ export interface SettingSources {
   readonly code?: Partial<Record<SettingName, Value | undefined>>;
 }
 
+/** Settings that cannot be used, with all problems. */
 export class SettingsError extends MillraceError<"SETTINGS_INVALID"> {
   override readonly name = "SettingsError";
   readonly problems: readonly string[];

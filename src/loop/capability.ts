@@ -151,6 +151,7 @@ export interface EventDeliveries extends Omit<DeliveryOptions, "onFailed"> {
   readonly hasOnFailed: boolean;
 }
 
+/** An actor as the loop runs it: the messages that it takes and sends, and how it starts. */
 export interface Capability {
   readonly description: string;
   /** A union of messages that it takes: each branch with a literal kind (command or query) and a literal type. */

@@ -30,7 +30,7 @@ import { EventStreams } from "./event-streams.ts";
 import { type Connection, inbound, type LaneName, laneOf, NOBODY, type Origin } from "./inbound.ts";
 import { KeptCommands } from "./kept-commands.ts";
 import { Lanes } from "./lanes.ts";
-import { LiveQueries, type WatchQuery } from "./live-queries.ts";
+import { LiveQueries } from "./live-queries.ts";
 import type { AdapterLife, Liveness } from "./liveness.ts";
 import { type LoopLimits, loopLimits, requireTime } from "./loop-limits.ts";
 import { Observations, type Observer } from "./observation.ts";
@@ -41,9 +41,11 @@ import { ProcessHold } from "./process-hold.ts";
 import { RequestDispatch } from "./request-dispatch.ts";
 import { Router } from "./router.ts";
 import { BootError, RoutingTable } from "./routing-table.ts";
+import type { WatchQuery } from "./shared-query.ts";
 import { SupervisedActor } from "./supervised-actor.ts";
 import { Turns } from "./turns.ts";
 
+/** The actors of a loop, its journals and its limits. */
 export interface EventLoopOptions extends Partial<LoopLimits> {
   /** Time and randomness; those of the process by default. */
   readonly host?: Host;
@@ -65,6 +67,7 @@ export interface EventLoopOptions extends Partial<LoopLimits> {
   readonly observeFaults?: Observer;
 }
 
+/** Routes messages between clients and actors, one message a turn. */
 export class EventLoop {
   readonly table: RoutingTable;
   readonly observations: Observations;
@@ -125,7 +128,10 @@ export class EventLoop {
     if (options.observeFaults) observations.addForFaults(options.observeFaults);
     const streams = new EventStreams({ host, journal });
     this.streams = streams;
-    const live = new LiveQueries({ host, watchQuery: options.watchQuery });
+    const live = new LiveQueries({
+      ...{ host, watchQuery: options.watchQuery },
+      hasQuery: (type) => table.route("query", type) !== undefined,
+    });
     this.live = live;
     const lanes = new Lanes({ pending, laneMax: this.#limits.laneMax });
     this.#lanes = lanes;

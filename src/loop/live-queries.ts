@@ -1,71 +1,81 @@
 /**
  * Live queries of clients: the answer of a query, and again whenever it differs.
  *
- *     Sys.Watch   {type, data?} -> {watch}     `Sys.Answer` {watch, answer} follows, to this connection only
- *     Sys.Unwatch {watch}       -> {removed}
+ *     Sys.Watch   {type, data?, version?} -> {watch}   `Sys.Answer` {watch, answer, version} follows, to this
+ *                                                      connection only; {watch, version, same} where the client has it
+ *     Sys.Unwatch {watch}                 -> {removed}
  *
- * A connection that does not keep up gets the newest answer once it has room, and not those between. SPEC: A28, A31.
+ * A connection that does not keep up gets the newest answer once it has room, and not those between. SPEC: A28, A31,
+ * W70-W73.
  */
 import type { Host } from "../host/host.ts";
-import { STREAMS_ALL_MAX, STREAMS_MAX } from "../limits.ts";
+import { LIVE_QUERIES_ALL_MAX, LIVE_QUERIES_MAX } from "../limits.ts";
+import { canonicalJson } from "../message/canonical-json.ts";
 import { isMessageType, type Message } from "../message/envelope.ts";
-import { Failure, fromError } from "../message/error-data.ts";
+import { Failure } from "../message/error-data.ts";
 import { isJsonObject, type Json } from "../message/json.ts";
-import { cloneData } from "../message/json-copy.ts";
 import { causedBy, error, event } from "../message/lineage.ts";
-import { problemText } from "../message/problem.ts";
 import type { Connection } from "./inbound.ts";
+import { type LiveOutcome, type LiveReader, SharedQuery, type WatchedQuery, type WatchQuery } from "./shared-query.ts";
 
-/** Hears of the answers of one query. */
-export interface Watcher {
-  answer(value: unknown): void;
-  failed(error: unknown): void;
-}
-
-/** Starts to report a query's answers; the returned function ends it. Throws a `Failure` if there is no such query. */
-export type WatchQuery = (type: string, data: Json, watcher: Watcher) => () => void;
-
-interface Watch {
-  readonly id: string;
-  readonly request: Message;
-  readonly connection: Connection;
-  /** Undefined until the query runs. */
-  stop: (() => void) | undefined;
-  /** The message that waits for room. */
-  newest: Message | undefined;
-  state: "idle" | "writing" | "ended";
+export interface LiveQueriesParts {
+  readonly host: Host;
+  readonly watchQuery: WatchQuery | undefined;
+  /** Whether a capability handles a query of this type. */
+  hasQuery(type: string): boolean;
 }
 
 export class LiveQueries {
+  readonly #parts: LiveQueriesParts;
   readonly #host: Host;
-  readonly #watchQuery: WatchQuery | undefined;
+  /** By type, data and clearance. */
+  readonly #queries = new Map<string, SharedQuery>();
   readonly #watches = new Map<Connection, Map<string, Watch>>();
   #size = 0;
 
-  constructor({ host, watchQuery }: { host: Host; watchQuery: WatchQuery | undefined }) {
-    this.#host = host;
-    this.#watchQuery = watchQuery;
+  constructor(parts: LiveQueriesParts) {
+    this.#parts = parts;
+    this.#host = parts.host;
+  }
+
+  /** Watches of all connections, and the effects that run for them. */
+  get counts(): { readonly watches: number; readonly queries: number } {
+    return { watches: this.#size, queries: this.#queries.size };
   }
 
   /** Answers `Sys.Watch`. The first answer of the query follows. */
   watch(request: Message, connection: Connection): Json {
-    const { type, data } = readWatchRequest(request.data);
-    const watchQuery = this.#watchQuery;
-    if (watchQuery === undefined) throw new Failure(404, "this kernel has no apps with queries");
+    const { version, ...asked } = readWatchRequest(request.data);
     const watches = this.#watches.get(connection) ?? new Map<string, Watch>();
-    if (watches.size >= STREAMS_MAX)
-      throw new Failure(503, `a connection has at most ${STREAMS_MAX} live queries; end one with Sys.Unwatch`);
-    if (this.#size >= STREAMS_ALL_MAX)
-      throw new Failure(503, `this kernel has ${STREAMS_ALL_MAX} live queries, its limit; watch again later`);
-    const id = this.#host.id();
-    const watch: Watch = { id, request, connection, stop: undefined, newest: undefined, state: "idle" };
-    watch.stop = watchQuery(type, data, {
-      answer: (value) => this.#tell(watch, this.#answer(watch, value)),
-      failed: (thrown) => this.#tell(watch, this.#error(watch, thrown)),
-    });
-    this.#watches.set(connection, watches.set(id, watch));
+    if (watches.size >= LIVE_QUERIES_MAX)
+      throw new Failure(503, `a connection has at most ${LIVE_QUERIES_MAX} live queries; end one with Sys.Unwatch`);
+    if (this.#size >= LIVE_QUERIES_ALL_MAX)
+      throw new Failure(503, `this kernel has ${LIVE_QUERIES_ALL_MAX} live queries, its limit; watch again later`);
+    const { clearance } = connection;
+    const query: WatchedQuery = clearance === undefined ? asked : { ...asked, clearance };
+    const key = canonicalJson([query.type, query.data, clearance === undefined ? null : [...clearance].sort()]);
+    const shared = this.#shared(key, query);
+    const watch = new Watch({ host: this.#host, request, connection, shared, version, ended: () => this.#end(watch) });
+    shared.readers.add(watch);
+    this.#watches.set(connection, watches.set(watch.id, watch));
     this.#size++;
-    return { watch: id };
+    watch.begin(() => {
+      if (shared.readers.delete(watch) && shared.readers.size === 0) {
+        this.#queries.delete(key);
+        shared.end();
+      }
+    });
+    return { watch: watch.id };
+  }
+
+  #shared(key: string, query: WatchedQuery): SharedQuery {
+    const known = this.#queries.get(key);
+    if (known !== undefined) return known;
+    const { watchQuery, hasQuery } = this.#parts;
+    const made = watchQuery && SharedQuery.of(this.#host, query, watchQuery);
+    if (made === undefined) throw hasQuery(query.type) ? notLive(query.type) : noQuery(query.type);
+    this.#queries.set(key, made);
+    return made;
   }
 
   /** Answers `Sys.Unwatch`; a connection can end its own only. */
@@ -85,64 +95,114 @@ export class LiveQueries {
     for (const connection of [...this.#watches.keys()]) this.disconnect(connection);
   }
 
-  #answer(watch: Watch, value: unknown): Message {
-    const copy = cloneData(value ?? null);
-    if (copy.kind === "impure")
-      return this.#error(watch, new Failure(500, `the answer is not JSON: ${problemText(copy.problem)}`));
-    return event(this.#host, "Sys.Answer", { watch: watch.id, answer: copy.value }, causedBy(watch.request));
-  }
-
-  #error({ id, request }: Watch, thrown: unknown): Message {
-    const answer = error(this.#host, request, fromError(thrown));
-    return { ...answer, metadata: { ...answer.metadata, watch: id } };
-  }
-
-  #tell(watch: Watch, message: Message): void {
-    watch.newest = message;
-    if (watch.state === "idle") void this.#write(watch);
-  }
-
-  /** Writes the newest message, after the reply to the request and whenever there is room. */
-  async #write(watch: Watch): Promise<void> {
-    const { connection } = watch;
-    watch.state = "writing";
-    await this.#host.yield();
-    while (watch.newest !== undefined && !isEnded(watch)) {
-      if (!connection.hasRoom) {
-        await connection.whenRoom();
-        continue;
-      }
-      const message = watch.newest;
-      watch.newest = undefined;
-      try {
-        connection.stream(message);
-      } catch (thrown) {
-        this.#end(watch);
-        this.#host.report(thrown, `live query of ${connection.adapter}`);
-      }
-    }
-    if (!isEnded(watch)) watch.state = "idle";
-  }
-
   #end(watch: Watch): void {
-    if (isEnded(watch)) return;
-    watch.state = "ended";
-    watch.stop?.();
-    this.#size--;
     const watches = this.#watches.get(watch.connection);
-    watches?.delete(watch.id);
-    if (watches?.size === 0) this.#watches.delete(watch.connection);
+    if (watches?.delete(watch.id) !== true) return;
+    if (watches.size === 0) this.#watches.delete(watch.connection);
+    this.#size--;
+    watch.end();
   }
 }
 
-/** A function, because the state changes while a method waits. */
-function isEnded({ state }: Watch): boolean {
-  return state === "ended";
+interface WatchParts {
+  readonly host: Host;
+  readonly request: Message;
+  readonly connection: Connection;
+  readonly shared: SharedQuery;
+  /** The version that the client has. */
+  readonly version: string | undefined;
+  /** The connection has failed. */
+  readonly ended: () => void;
 }
 
-function readWatchRequest(given: Json): { readonly type: string; readonly data: Json } {
-  const { type, data = null } = (isJsonObject(given) ? given : {}) as { type?: Json; data?: Json };
+/** The live query of one client. It keeps no answer: it writes the newest one of the shared query. */
+class Watch implements LiveReader {
+  readonly id: string;
+  readonly connection: Connection;
+  readonly #parts: WatchParts;
+  #state: "opening" | "idle" | "waiting for room" | "ended" = "opening";
+  #written: LiveOutcome | undefined;
+  /** The version of the client. */
+  #version: string | undefined;
+  #leave: () => void = () => undefined;
+
+  constructor(parts: WatchParts) {
+    this.id = parts.host.id();
+    this.connection = parts.connection;
+    this.#parts = parts;
+    this.#version = parts.version;
+  }
+
+  /** Writes the first answer after the reply to the request. `leave` is called at the end. */
+  begin(leave: () => void): void {
+    this.#leave = leave;
+    void this.#parts.host.yield().then(() => {
+      if (this.#state !== "opening") return;
+      this.#state = "idle";
+      this.hear();
+    });
+  }
+
+  end(): void {
+    this.#state = "ended";
+    this.#leave();
+  }
+
+  hear(): void {
+    const { shared, connection, host, ended } = this.#parts;
+    const { outcome } = shared;
+    if (this.#state !== "idle" || outcome === undefined || outcome === this.#written) return;
+    if (!connection.hasRoom) return this.#wait();
+    const isFirst = this.#written === undefined;
+    this.#written = outcome;
+    const isKnown = "version" in outcome && outcome.version === this.#version;
+    if (isKnown && !isFirst) return;
+    this.#version = "version" in outcome ? outcome.version : undefined;
+    try {
+      connection.stream(this.#message(outcome, isKnown));
+    } catch (thrown) {
+      ended();
+      host.report(thrown, `live query of ${connection.adapter}`);
+    }
+  }
+
+  #wait(): void {
+    this.#state = "waiting for room";
+    void this.connection.whenRoom().then(() => {
+      if (this.#state !== "waiting for room") return;
+      this.#state = "idle";
+      this.hear();
+    });
+  }
+
+  #message(outcome: LiveOutcome, isKnown: boolean): Message {
+    const { host, request } = this.#parts;
+    const { id: watch } = this;
+    if ("error" in outcome) {
+      const told = error(host, request, outcome.error);
+      return { ...told, metadata: { ...told.metadata, watch } };
+    }
+    const { answer, version } = outcome;
+    const data: Json = isKnown ? { watch, version, same: true } : { watch, answer, version };
+    return event(host, "Sys.Answer", data, causedBy(request));
+  }
+}
+
+function notLive(type: string): Failure {
+  const reason = "its handler is no synchronous query of an app, so its reads are not tracked; ask it as a query";
+  return new Failure(422, `${type} cannot be live: ${reason}`, { reason: "NOT_LIVE" });
+}
+
+/** No app has the query. */
+export function noQuery(type: string): Failure {
+  return new Failure(404, `no app of this kernel has the query ${type}`);
+}
+
+function readWatchRequest(given: Json): { readonly type: string; readonly data: Json; readonly version?: string } {
+  const { type, data = null, version } = (isJsonObject(given) ? given : {}) as { [name: string]: Json | undefined };
   if (typeof type !== "string" || !isMessageType(type))
     throw new Failure(422, "data.type: must be the name of a query, like Shop.Sum");
-  return { type, data };
+  if (version !== undefined && typeof version !== "string")
+    throw new Failure(422, "data.version: must be the version of the last answer");
+  return { type, data, ...(version === undefined ? {} : { version }) };
 }

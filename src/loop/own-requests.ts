@@ -4,6 +4,7 @@ import type { Message } from "../message/envelope.ts";
 import { errorData, Failure, thrownText } from "../message/error-data.ts";
 import type { Json } from "../message/json.ts";
 import { error, reply } from "../message/lineage.ts";
+import { reasonOf } from "../message/reasons.ts";
 import type { Answers } from "./answers.ts";
 import type { EventStreams } from "./event-streams.ts";
 import type { Connection, Inbound, Origin } from "./inbound.ts";
@@ -71,15 +72,17 @@ export class OwnRequests {
     if (origin.kind !== "adapter") return dispatch.refuse(inbound, 422, `${message.type} is for clients of an adapter`);
     if (lanes.isGone(origin)) return;
     // Only events of transactions and handlers reliably have labels: plain code may publish anything.
-    if (origin.connection.clearance !== undefined) {
-      const reason = "a connection with a clearance cannot follow events or live queries; ask for the data it may know";
+    if (origin.connection.clearance !== undefined && message.type === "Sys.Subscribe") {
+      const reason = "a connection with a clearance cannot follow events; ask for the data it may know";
       return dispatch.refuse(inbound, 403, reason);
     }
     try {
       origin.connection.deliver(reply(host, message, answer(message, origin.connection)));
     } catch (thrown) {
-      const code = thrown instanceof Failure && (thrown.code === 422 || thrown.code === 404) ? thrown.code : 503;
-      dispatch.refuse(inbound, code, thrownText(thrown));
+      if (!(thrown instanceof Failure)) return dispatch.refuse(inbound, 503, thrownText(thrown));
+      const { code, reason } = thrown;
+      const known = code === 422 || code === 404 ? code : 503;
+      dispatch.refuse(inbound, known, thrown.message, reason === reasonOf(code) ? undefined : { reason });
     }
   }
 }

@@ -206,6 +206,7 @@ export function workerActor(url: URL | string): WorkerActor {
   return new WorkerActor(new Worker(url, { type: "module" }));
 }
 
+/** The handlers that `serve` runs in a worker. */
 export type WorkerHandlers = Omit<CapabilityDefinition, "description">;
 
 /** Inside a worker: handles posted messages, one at a time. */

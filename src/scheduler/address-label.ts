@@ -2,7 +2,7 @@
 import { ambientClearance } from "../store/clearance.ts";
 import { isWithin, type Label, labelOfRead, PUBLIC } from "../store/label.ts";
 import { labelTaken, leak, refusal } from "../store/label-checks.ts";
-import type { Address } from "./address.ts";
+import type { Address } from "./node.ts";
 
 /** The label of a read at the address. */
 export function labelSeen(address: Address, shallow: boolean): Label {

@@ -9,6 +9,9 @@
  *
  * Dormant readers are verified by two stamps: `stamp` moves when the value at the address changes (deep), `shape` when
  * the result of a shallow read changes. Live readers are in the list and are invalidated at once.
+ *
+ * The trie does not use its readers (`R`) and writers (`W`); `node.ts` defines both, and the types `Address` and
+ * `DocumentIndex`.
  */
 import { ADDRESSES_UNREAD_MAX } from "../limits.ts";
 import type { Json } from "../message/json.ts";
@@ -16,20 +19,19 @@ import { type Path, pathText } from "../message/path.ts";
 import { childOf } from "../store/patch.ts";
 import type { Replica } from "../store/replica.ts";
 import type { Attachment, ReplicaDocument } from "../store/replica-document.ts";
-import type { Edge, SchedulerNode } from "./node.ts";
 
 const ROOT: Path = Object.freeze([]);
-const NO_WRITERS: readonly SchedulerNode[] = Object.freeze([]);
+const NO_WRITERS: readonly never[] = Object.freeze([]);
 
 /**
  * The scheduler's record of a document: its address trie, its writers, and the number of addresses with live readers.
  */
-export class DocumentIndex implements Attachment {
+export class DocumentTrie<R, W> implements Attachment {
   readonly replica: Replica;
   readonly document: ReplicaDocument;
-  readonly root: Address;
+  readonly root: TrieAddress<R, W>;
   /** Nodes with the document among their outputs; usually none or one. */
-  writers: readonly SchedulerNode[] = NO_WRITERS;
+  writers: readonly W[] = NO_WRITERS;
   /** The graph's tick at the last plain read that brought the document up to date; see `outside-reads.ts`. */
   upToDateAt = 0;
   /** Addresses with live readers; while there are none, a change need not search the trie. */
@@ -42,17 +44,12 @@ export class DocumentIndex implements Attachment {
   /** Addresses that may still be added before the next sweep of addresses without readers. */
   #room = ADDRESSES_UNREAD_MAX;
   /** Addresses of streams: a sweep keeps them. */
-  #ofStreams: Set<Address> | undefined;
+  #ofStreams: Set<TrieAddress<R, W>> | undefined;
 
   constructor(replica: Replica, document: ReplicaDocument) {
     this.replica = replica;
     this.document = document;
-    this.root = new Address(this, null, "");
-  }
-
-  /** The computation whose result is this document. */
-  get computation(): SchedulerNode | undefined {
-    return this.writers.find(({ output }) => output?.home === this);
+    this.root = new TrieAddress(this, null, "");
   }
 
   added(): void {
@@ -60,13 +57,13 @@ export class DocumentIndex implements Attachment {
   }
 
   /** Keeps the address of a stream, and its document. */
-  addStream(address: Address): void {
+  addStream(address: TrieAddress<R, W>): void {
     this.#ofStreams ??= new Set();
     this.#ofStreams.add(address);
     address.hold();
   }
 
-  removeStream(address: Address): void {
+  removeStream(address: TrieAddress<R, W>): void {
     if (this.#ofStreams?.delete(address)) address.letGo();
   }
 
@@ -88,30 +85,30 @@ export class DocumentIndex implements Attachment {
   }
 
   /** All addresses, each before its children. */
-  #outwards(): Address[] {
+  #outwards(): TrieAddress<R, W>[] {
     const all = [this.root];
     for (const { children } of all) if (children !== null) for (const child of children.values()) all.push(child);
     return all;
   }
 }
 
-export class Address {
+export class TrieAddress<R, W> {
   // The fields that every read and change use come first, so that they share a cache line.
   /** A copy of `home.document`, which saves a step in every read. */
   readonly document: ReplicaDocument;
-  readonly parent: Address | null;
+  readonly parent: TrieAddress<R, W> | null;
   /** Removed from the trie: new reads use another object. */
   gone = false;
   /** The last run that logged a deep read here, so that a second read in the same run costs one comparison. */
   deepRun = 0;
   /** Live readers, oldest first. They are invalidated in that order, which is mostly the order of their runs. */
-  readers: Edge | null = null;
+  readers: R | null = null;
   /** The graph's tick at the last change of the value here, deep. */
   stamp = 0;
   /** The graph's tick at the last change that a shallow read sees. */
   shape = 0;
-  children: Map<string, Address> | null = null;
-  readonly home: DocumentIndex;
+  children: Map<string, TrieAddress<R, W>> | null = null;
+  readonly home: DocumentTrie<R, W>;
   readonly step: string;
   /** Steps from the root, which has 0. */
   readonly level: number;
@@ -123,9 +120,9 @@ export class Address {
    * Reads by live and dormant nodes; while there are any at or below the address, it stays, and so does the document.
    */
   edges = 0;
-  #alone: readonly Address[] | undefined;
+  #alone: readonly TrieAddress<R, W>[] | undefined;
 
-  constructor(home: DocumentIndex, parent: Address | null, step: string) {
+  constructor(home: DocumentTrie<R, W>, parent: TrieAddress<R, W> | null, step: string) {
     this.home = home;
     this.document = home.document;
     this.parent = parent;
@@ -134,25 +131,25 @@ export class Address {
   }
 
   /** A cached list with this address only, for nodes with one cause or one output. */
-  get alone(): readonly Address[] {
+  get alone(): readonly TrieAddress<R, W>[] {
     this.#alone ??= [this];
     return this.#alone;
   }
 
   /** The address one step down, created if needed. */
-  child(step: string): Address {
+  child(step: string): TrieAddress<R, W> {
     this.children ??= new Map();
     let child = this.children.get(step);
     if (child === undefined) {
-      child = new Address(this.home, this, step);
+      child = new TrieAddress(this.home, this, step);
       this.children.set(step, child);
       this.home.added();
     }
     return child;
   }
 
-  at(path: Path): Address {
-    let address: Address = this;
+  at(path: Path): TrieAddress<R, W> {
+    let address: TrieAddress<R, W> = this;
     for (const step of path) address = address.child(step);
     return address;
   }
@@ -160,7 +157,8 @@ export class Address {
   get path(): Path {
     if (this.parent === null) return ROOT;
     const path: string[] = [];
-    for (let address: Address = this; address.parent !== null; address = address.parent) path.push(address.step);
+    for (let address: TrieAddress<R, W> = this; address.parent !== null; address = address.parent)
+      path.push(address.step);
     return path.reverse();
   }
 
@@ -192,7 +190,10 @@ export class Address {
   }
 }
 
-function valueBelow({ parent, document, step: ownStep }: Address, step: string): Json | undefined {
+function valueBelow(
+  { parent, document, step: ownStep }: TrieAddress<unknown, unknown>,
+  step: string,
+): Json | undefined {
   const container = parent === null ? document.value : valueBelow(parent, ownStep);
   return typeof container === "object" && container !== null ? childOf(container, step) : undefined;
 }

@@ -4,9 +4,8 @@
  * demand a node offer it here; the pass takes nodes from here. It knows neither values nor demand.
  */
 import { overlap } from "../store/path-operation.ts";
-import type { Address, DocumentIndex } from "./address.ts";
 import type { Gates } from "./gates.ts";
-import { RUNNING, type SchedulerNode, UNQUEUED } from "./node.ts";
+import { type Address, type DocumentIndex, RUNNING, type SchedulerNode, UNQUEUED } from "./node.ts";
 import { WorkQueue } from "./work-queue.ts";
 
 /** Starts a pass; implemented by the settle component. */

@@ -4,8 +4,8 @@
  */
 import type { Replica } from "../store/replica.ts";
 import type { Demand, Place } from "../work/attempt.ts";
-import type { Address } from "./address.ts";
 import { Closure, type ClosureParts } from "./closure.ts";
+import type { Address } from "./node.ts";
 
 /** Begins a pass with a new run budget for every node. */
 export interface FreshPasses {

@@ -2,10 +2,10 @@
 import type { Label } from "../store/label.ts";
 import type { Replica } from "../store/replica.ts";
 import type { Attempt, Home, Place, PlaceRead, Views } from "../work/attempt.ts";
-import type { Address, DocumentIndex } from "./address.ts";
 import { labelSeen } from "./address-label.ts";
 import { type ClosureParts, isCurrent } from "./closure.ts";
 import { isDerived, sourceReads } from "./graph-walk.ts";
+import type { Address, DocumentIndex } from "./node.ts";
 import type { Turns } from "./turns.ts";
 
 /** Every `Home` and `Place` comes from the scheduler, so the casts are safe. */

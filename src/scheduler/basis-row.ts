@@ -14,33 +14,15 @@ import { hashText } from "../message/sha256.ts";
 import type { BasisInput } from "../store/commit.ts";
 import { asLink } from "../store/document.ts";
 import type { RecordedBasis } from "../store/store.ts";
-import type { Address, DocumentIndex } from "./address.ts";
 import { labelSeen } from "./address-label.ts";
-import type { GateState } from "./gates.ts";
-import type { Edge, SchedulerNode } from "./node.ts";
-import type { GateSettings, NodeRecord } from "./node-record.ts";
+import type { Address, DocumentIndex, Edge, NodeRecord, SchedulerNode } from "./node.ts";
+import type { GateSettings, GateState, Observation } from "./node-state.ts";
 
 /** Digits of a digest: 64 bits prevent accidental collisions, 80 bits make deliberate ones expensive. */
 const DIGEST_DIGITS = 20;
 
 /** A node's reads by document. */
 export type ReadsByDocument = ReadonlyMap<DocumentIndex, readonly Edge[]>;
-
-/** A row that has the format of this module. */
-export interface Observation extends Pick<RecordedBasis, "inputs" | "output"> {
-  readonly settings: Settings;
-}
-
-interface Settings {
-  /** The digest of all values that the run read. */
-  readonly seen: string;
-  readonly gate?: GateSettings;
-  /** The text of the error that the last run threw. */
-  readonly error?: string;
-  readonly creates?: boolean;
-  /** Some inputs are not stored, so the row alone cannot prove that no input changed. */
-  readonly open?: boolean;
-}
 
 export function readsByDocument(node: SchedulerNode): ReadsByDocument {
   const reads = new Map<DocumentIndex, Edge[]>();

@@ -9,9 +9,7 @@
  * ```
  * A list that a run has taken is not changed again.
  */
-import type { Address } from "./address.ts";
-
-export type Reason = Address | readonly Address[] | null;
+import type { Address, Reason } from "./node.ts";
 
 /** The fields of a node that this module owns. */
 interface Reasoned {

@@ -5,12 +5,11 @@
  * input. If no node is queued and the inputs are live, a read costs a few comparisons.
  */
 import { overlap } from "../store/path-operation.ts";
-import type { Address, DocumentIndex } from "./address.ts";
 import type { Agenda } from "./agenda.ts";
 import { type Gates, isUnsettling } from "./gates.ts";
 import type { Graph } from "./graph.ts";
 import { isDerived, linkedEdges, readersOf } from "./graph-walk.ts";
-import type { SchedulerNode } from "./node.ts";
+import type { Address, DocumentIndex, SchedulerNode } from "./node.ts";
 import type { Registry } from "./registry.ts";
 import type { Runner } from "./runner.ts";
 
@@ -84,7 +83,7 @@ export class Closure {
       if (!writer.live || writer.status !== "clean" || (first !== undefined && first.height < writer.height))
         return false;
     }
-    for (const run of runner.awaited) if (writers.some((writer) => leadsTo(run, writer))) return false;
+    for (const node of runner.awaited.keys()) if (writers.some((writer) => leadsTo(node, writer))) return false;
     // Heights do not cover the places that materializers may write.
     if (!graph.hasEnvelopes) return true;
     for (const queued of agenda.primary) if (writers.some((writer) => leadsTo(queued, writer))) return false;

@@ -3,8 +3,9 @@
  * R21, R24.
  */
 import { MillraceError } from "../message/millrace-error.ts";
-import type { Address } from "./address.ts";
+import { type Address, computationAt } from "./node.ts";
 
+/** The codes of `ComputedError`. */
 export type ComputedErrorCode =
   /** A second computation of one place. */
   | "COMPUTED_TWICE"
@@ -15,13 +16,14 @@ export type ComputedErrorCode =
   /** A transaction read a computed value that is not up to date with its inputs. */
   | "COMPUTED_BEHIND";
 
+/** Wrong use of a computed value. */
 export class ComputedError extends MillraceError<ComputedErrorCode> {
   override readonly name = "ComputedError";
 }
 
 /** Throws if the address is in the output of a computation. */
 export function requireNotComputed({ home }: Address): void {
-  if (home.document.derived && home.computation !== undefined) throw setComputed(home.root);
+  if (home.document.derived && computationAt(home) !== undefined) throw setComputed(home.root);
 }
 
 export function setComputed(place: { toString(): string }): ComputedError {

@@ -12,7 +12,6 @@ import { type DocumentRef, SHARED_SCOPE } from "../store/document.ts";
 import { narrow } from "../store/narrow.ts";
 import type { PathOperation } from "../store/path-operation.ts";
 import type { DerivedRows, Replica } from "../store/replica.ts";
-import type { DocumentIndex } from "./address.ts";
 import {
   basisInput,
   type DigestMemo,
@@ -21,8 +20,7 @@ import {
   readsByDocument,
   settingsOf,
 } from "./basis-row.ts";
-import { RUNNING, type SchedulerNode } from "./node.ts";
-import type { NodeRecord } from "./node-record.ts";
+import { type DocumentIndex, type NodeRecord, RUNNING, type SchedulerNode } from "./node.ts";
 
 export interface WrittenNode {
   readonly node: SchedulerNode;

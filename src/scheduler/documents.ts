@@ -7,10 +7,9 @@
  */
 import { type DocumentRef, SHARED_SCOPE } from "../store/document.ts";
 import type { Replica } from "../store/replica.ts";
-import type { Address, DocumentIndex } from "./address.ts";
 import type { Graph } from "./graph.ts";
 import type { Invalidation } from "./invalidation.ts";
-import type { NodeSpec, SchedulerNode } from "./node.ts";
+import { type Address, computationAt, type DocumentIndex, type NodeSpec, type SchedulerNode } from "./node.ts";
 import { isResumed } from "./node-record.ts";
 import type { Registry } from "./registry.ts";
 
@@ -67,7 +66,7 @@ export class Documents {
     const named = this.#registry.find(id);
     if (named?.outputIn === replica) return named;
     const index = replica.find({ scope: SHARED_SCOPE, id })?.attachment as DocumentIndex | undefined;
-    return index?.computation;
+    return index === undefined ? undefined : computationAt(index);
   }
 
   /** Registers a new node's outputs. An output that cannot be found by the node's name later is created now. */
@@ -80,7 +79,10 @@ export class Documents {
 
   /** The node is not registered any more: its outputs and envelope have no owner. */
   release(node: SchedulerNode): void {
-    if (node.isHidden) node.output?.document.madeHere();
+    if (node.isHidden && node.output !== undefined) {
+      node.output.document.madeHere();
+      this.#invalidation.arrived(node.output.home);
+    }
     for (const output of node.outputs) this.#graph.removeWriter(node, output.home);
     for (const place of node.envelope ?? NONE) this.#graph.removeEnvelope(place);
     if (this.#keptFor.size === 0) return;

@@ -11,7 +11,7 @@ import { hashText } from "../message/sha256.ts";
 import { SHARED_SCOPE } from "../store/document.ts";
 import { Receipt } from "../store/receipt.ts";
 import { madeAt, receiptOf } from "../store/receipt-name.ts";
-import type { Address } from "./address.ts";
+import type { Address } from "./node.ts";
 
 /** A stream's full link as one unambiguous text. */
 export function linkText({ home, path }: Address): string {

@@ -4,7 +4,7 @@
  */
 import { FINGERPRINTS_REMEMBERED_MAX } from "../limits.ts";
 import { hashText } from "../message/sha256.ts";
-import type { Persisted } from "./node-record.ts";
+import type { Persisted } from "./node-state.ts";
 
 const DIGITS = 16;
 

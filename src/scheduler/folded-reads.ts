@@ -7,18 +7,17 @@
  * one of its documents was loaded or changed here since the look-up, which the stamps still show then.
  */
 import type { Replica } from "../store/replica.ts";
-import type { Observation } from "./basis-row.ts";
 import { addCause } from "./causes.ts";
 import type { Documents } from "./documents.ts";
 import type { Graph } from "./graph.ts";
-import type { Edge, SchedulerNode } from "./node.ts";
-import type { NodeRecord } from "./node-record.ts";
+import type { Edge, FoldedReads, NodeRecord, SchedulerNode } from "./node.ts";
+import type { Observation } from "./node-state.ts";
 
 /** Less than every stamp: such a read has missed a change. */
 const UNSEEN = -1;
 
 /** The folded reads of the nodes that were looked up together. */
-export class FoldedReads {
+export class RowReads implements FoldedReads {
   readonly #graph: Graph;
   readonly #documents: Documents;
   readonly #replica: Replica;
@@ -79,10 +78,4 @@ export class FoldedReads {
 function inputsOf({ observation }: NodeRecord): Observation["inputs"] {
   if (observation === undefined) throw new Error("reads are folded only while the row is there that says them");
   return observation.inputs;
-}
-
-/** Enters the folded reads of a node that may be dormant, before its reads are used. */
-export function enterReads(node: SchedulerNode): void {
-  const { record } = node;
-  if (record?.folded !== undefined) record.folded.enter(node, record);
 }

@@ -12,34 +12,10 @@ import {
   BACKOFF_START_MS,
   CONFLICTS_BEFORE_BACKOFF,
 } from "../limits.ts";
+import { causesOf } from "./causes.ts";
 import type { SchedulerNode } from "./node.ts";
+import type { GateState } from "./node-state.ts";
 import type { TraceLog } from "./trace.ts";
-
-/** Times are of the host's monotonic clock. */
-export interface GateState {
-  debounceMs: number;
-  /** Where the debounce was set since the registration: the policy does not override application code. */
-  debouncedBy: "registration" | "policy" | "application";
-  noAutoDebounce: boolean;
-  throttleMs: number;
-  /** The last invalidation: no run before the debounce has passed since. `NEVER` if it was not timed. */
-  changedAt: number;
-  /** The end of the last run: no run before the throttle has passed since. `NEVER` if it was not timed. */
-  ranAt: number;
-  backoffUntil: number;
-  /** How often in a row the node exhausted its budget. */
-  exhaustions: number;
-  /** How often in a row a commit of its writes was rejected. */
-  conflicts: number;
-  /** Its commit was stale: closed until the changed documents have arrived here. */
-  catchingUp: boolean;
-  /** A breakpoint: closed until it is released. */
-  stopped: boolean;
-  /** Whether the node waits for its gate now. */
-  held: boolean;
-  /** Runs that were slow enough for the automatic debounce. */
-  slowRuns: number;
-}
 
 const NEVER = Number.NEGATIVE_INFINITY;
 
@@ -104,7 +80,7 @@ export class Gates {
   #note(node: SchedulerNode): void {
     const ms = this.remaining(node);
     const detail = ms === Number.POSITIVE_INFINITY ? "until it is let go" : `for ${Math.ceil(ms)} ms`;
-    this.#trace.note({ node: node.id, kind: "gated", because: node.causes, detail });
+    this.#trace.note({ node: node.id, kind: "gated", because: causesOf(node), detail });
   }
 
   release(node: SchedulerNode): void {

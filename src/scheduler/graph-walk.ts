@@ -2,9 +2,9 @@
  * Walks through the graph along live reads: readers of a node's outputs, writers of its inputs. Iterative, so that long
  * chains cannot overflow the stack.
  */
-import type { Address, DocumentIndex } from "./address.ts";
-import { enterReads } from "./folded-reads.ts";
-import type { Edge, SchedulerNode } from "./node.ts";
+
+import type { Address, DocumentIndex, Edge, SchedulerNode } from "./node.ts";
+import { enterReads } from "./node-record.ts";
 
 /** All linked edges in the trie below an address. */
 export function* linkedEdges(root: Address): Iterable<Edge> {

@@ -11,14 +11,13 @@
 
 import type { DocumentRef } from "../store/document.ts";
 import type { Replica } from "../store/replica.ts";
-import { type Address, DocumentIndex } from "./address.ts";
+import { DocumentTrie } from "./address.ts";
 import type { Agenda } from "./agenda.ts";
-import { addCause } from "./causes.ts";
-import { enterReads } from "./folded-reads.ts";
+import { addCause, causesOf } from "./causes.ts";
 import { linkedEdges, upstream, writersRead } from "./graph-walk.ts";
 import { Heights } from "./heights.ts";
-import { Edge, RUNNING, type SchedulerNode } from "./node.ts";
-import { hasForeignOutput, isUnverified } from "./node-record.ts";
+import { type Address, type DocumentIndex, Edge, RUNNING, type SchedulerNode } from "./node.ts";
+import { enterReads, hasForeignOutput, isUnverified } from "./node-record.ts";
 import type { Run } from "./run.ts";
 
 const SPARE_EDGES_MAX = 1024;
@@ -55,7 +54,7 @@ export class Graph {
     // Only the scheduler uses the attachment, so the cast is safe.
     const known = document.attachment as DocumentIndex | undefined;
     if (known !== undefined) return known;
-    const index = new DocumentIndex(replica, document);
+    const index = new DocumentTrie<Edge, SchedulerNode>(replica, document);
     document.attachment = index;
     return index;
   }
@@ -279,7 +278,7 @@ export class Graph {
    */
   #dropDoubtful(node: SchedulerNode): void {
     let edge = node.reads;
-    while (edge !== null && !node.causes.includes(edge.address)) edge = edge.next;
+    while (edge !== null && !causesOf(node).includes(edge.address)) edge = edge.next;
     if (edge !== null) this.dropReads(node, edge);
   }
 

@@ -13,11 +13,10 @@ import type { LabelWrite } from "../store/commit.ts";
 import { isWithin, join, type Label, type PlaceLabel, PUBLIC } from "../store/label.ts";
 import { labelTaken, refusal } from "../store/label-checks.ts";
 import { isPrefix } from "../store/path-operation.ts";
-import type { Address, DocumentIndex } from "./address.ts";
 import { labelSeen, requireWritable } from "./address-label.ts";
 import { isList } from "./causes.ts";
 import type { Invalidation } from "./invalidation.ts";
-import { isProcess, type SchedulerNode } from "./node.ts";
+import { type Address, type DocumentIndex, isProcess, type SchedulerNode } from "./node.ts";
 import type { Run } from "./run.ts";
 
 export class InformationFlow {

@@ -10,23 +10,25 @@ import { equal } from "../message/equality.ts";
 import { thrownText } from "../message/error-data.ts";
 import type { Json } from "../message/json.ts";
 import { isRefusal } from "../store/label.ts";
-import type { Address } from "./address.ts";
 import type { Authors } from "./authors.ts";
-import { enterReads } from "./folded-reads.ts";
+import { causesIn, causesOf } from "./causes.ts";
 import type { Gates } from "./gates.ts";
-import { type Edge, RUNNING, type SchedulerNode } from "./node.ts";
+import { type Address, computationAt, type Edge, RUNNING, type SchedulerNode } from "./node.ts";
+import { enterReads } from "./node-record.ts";
 import type { Registry } from "./registry.ts";
 import type { Run } from "./run.ts";
 import type { Send, SendOutcome, Sent } from "./send.ts";
 import type { StreamRecord } from "./stream-record.ts";
 import type { Trace, TraceEntry, TraceLog } from "./trace.ts";
 
+/** One step of the answer to "why did this run". */
 export type WhyStep =
   | { readonly kind: "ran"; readonly node: string; readonly because: readonly string[] }
   | { readonly kind: "first-run"; readonly node: string }
   /** A commit outside of the nodes changed it, or the author is not recorded any more. */
   | { readonly kind: "written"; readonly address: string };
 
+/** Why a node did not run. */
 export type WhyNot =
   | { readonly kind: "unknown" }
   /** In the middle of a run, usually an asynchronous one. */
@@ -37,6 +39,7 @@ export type WhyNot =
   | { readonly kind: "loading"; readonly message: string }
   | { readonly kind: "about-to-run"; readonly message: string };
 
+/** A node as it is now. */
 export interface NodeSnapshot {
   readonly id: string;
   readonly kind: SchedulerNode["kind"];
@@ -50,6 +53,7 @@ export interface NodeSnapshot {
   readonly error?: string;
 }
 
+/** How often a node ran, and its pauses. */
 export interface ActionStats {
   readonly id: string;
   readonly kind: SchedulerNode["kind"];
@@ -131,7 +135,7 @@ export class Introspection {
   nonSettling(node: SchedulerNode, circle: readonly SchedulerNode[], delayMs: number): void {
     const path = [...circle, circle[0] as SchedulerNode].map(({ id }) => id).join(" -> ");
     const detail = circle.length > 1 ? `circle ${path}` : `${node.id} keeps changing its own inputs`;
-    this.#note(node, "non-settling", node.causes, detail);
+    this.#note(node, "non-settling", causesOf(node), detail);
     this.say(`not settling: ${detail}; next try in ${delayMs} ms`);
   }
 
@@ -209,7 +213,7 @@ export class Introspection {
     for (let node = open.shift(); node !== undefined; node = open.shift()) {
       if (seen.has(node)) continue;
       seen.add(node);
-      const causes = node.lastCauses;
+      const causes = causesIn(node.lastReason);
       if (causes.length === 0) {
         steps.push({ kind: "first-run", node: node.id });
         continue;
@@ -226,7 +230,8 @@ export class Introspection {
 
   /** The node that made the last change that a reader saw at the place. */
   #authorOf(reader: SchedulerNode, cause: Address): SchedulerNode | undefined {
-    if (cause.home.computation !== undefined) return cause.home.computation;
+    const computation = computationAt(cause.home);
+    if (computation !== undefined) return computation;
     const reads = readsOf(reader).filter(({ address }) => address === cause);
     const isShallow = reads.length > 0 && reads.every(({ shallow }) => shallow);
     const author = this.#authors.of(isShallow ? cause.shape : cause.stamp);
@@ -239,7 +244,7 @@ export class Introspection {
     if (!node) return { kind: "unknown" };
     if (node.slot === RUNNING) {
       // The causes of the present run are taken already; newer causes make it run again.
-      const because = node.causes.map(String);
+      const because = causesOf(node).map(String);
       const again = because.length === 0 ? "" : ` It runs again because of ${because.join(", ")}.`;
       return { kind: "running", message: `runs now: its run has not ended.${again}`, because };
     }
@@ -257,7 +262,7 @@ export class Introspection {
       return { kind: "clean", message: "did not run: its inputs have not changed since its last run." };
     if (node.gate?.held) {
       const forMs = this.#gates.remaining(node);
-      const because = node.causes.map(String);
+      const because = causesOf(node).map(String);
       const message =
         forMs === Number.POSITIVE_INFINITY
           ? node.gate.stopped
@@ -321,7 +326,7 @@ function writesOf(node: SchedulerNode): (Address | string)[] {
 
 /** The inputs of a dormant node that changed since its last run. */
 function movedReads(node: SchedulerNode): string[] {
-  const moved = node.causes.map(String);
+  const moved = causesOf(node).map(String);
   if (node.status === "never-ran" || node.live) return moved;
   enterReads(node);
   for (let edge = node.reads; edge !== null; edge = edge.next) {

@@ -19,14 +19,13 @@ import { NONE } from "../store/few.ts";
 import { isWithin, type Label, labelOfRead, type PlaceLabel } from "../store/label.ts";
 import { childOf } from "../store/patch.ts";
 import type { Replica } from "../store/replica.ts";
-import type { Address, DocumentIndex } from "./address.ts";
 import { labelSeen } from "./address-label.ts";
 import type { Agenda } from "./agenda.ts";
 import { addCause } from "./causes.ts";
 import type { Gates } from "./gates.ts";
 import type { Graph } from "./graph.ts";
 import { linkedEdges } from "./graph-walk.ts";
-import type { Edge, SchedulerNode } from "./node.ts";
+import type { Address, DocumentIndex, Edge, SchedulerNode } from "./node.ts";
 import { hasForeignOutput, isUnverified } from "./node-record.ts";
 import type { Trace, TraceLog } from "./trace.ts";
 

@@ -8,7 +8,7 @@ import type { Documents } from "./documents.ts";
 import { type Gates, requireDuration } from "./gates.ts";
 import type { Graph } from "./graph.ts";
 import { type Edge, type NodeSpec, type SchedulerNode, UNKNOWN } from "./node.ts";
-import type { Persisted } from "./node-record.ts";
+import type { Persisted } from "./node-state.ts";
 import type { Persistence } from "./persistence.ts";
 import type { ProvisionalDemand } from "./provisional-demand.ts";
 import type { Registry } from "./registry.ts";

@@ -8,7 +8,7 @@ import type { Json } from "../message/json.ts";
 import { getAt } from "../message/path.ts";
 import { applyOperation, type Container, copyOnce } from "../store/patch.ts";
 import type { PathOperation } from "../store/path-operation.ts";
-import type { Address } from "./address.ts";
+import type { Address } from "./node.ts";
 
 /** A place written since the last report to readers. */
 export interface Untold {

@@ -9,57 +9,7 @@
  * In `here` the node has run or was compared in this process, and the scheduler's stamps are complete. Before that, its
  * reads are known only from the row, and its output may be only in the store.
  */
-import type { Json } from "../message/json.ts";
-import type { Observation } from "./basis-row.ts";
-import type { FoldedReads } from "./folded-reads.ts";
 import type { SchedulerNode } from "./node.ts";
-
-export interface Persisted {
-  /** Differs from that of the row if the code has changed, which makes the row useless. */
-  readonly fingerprint: string;
-}
-
-/** Gate settings as they are persisted: only differences from the registration. */
-export interface GateSettings {
-  readonly debounceMs?: number;
-  readonly throttleMs?: number;
-  readonly noAutoDebounce?: boolean;
-}
-
-export class NodeRecord {
-  /** Changes if its creator makes the node again from other code. */
-  fingerprint: string;
-  /** The gate settings of the registration. */
-  readonly declared: Required<GateSettings>;
-  phase: "asked" | "restored" | "missed" | "here" = "here";
-  /** The contents of the row; while restored. */
-  observation: Observation | undefined;
-  /** Set while the reads are only in the row and not in the graph. */
-  folded: FoldedReads | undefined;
-  /** The present output may not be stored with a matching row. */
-  unwritten = false;
-  /** The stored output; undefined if unknown. */
-  stored: { readonly value: Json | undefined } | undefined;
-  /** The store may hold a row of the node, of this process or an earlier one. */
-  mayHaveRow = true;
-  /** Its runs create nodes: after a restart it must run once to create them again. */
-  creates = false;
-  /** Restored and not run since: nodes that its run creates are resumed too. */
-  restoring = false;
-  /** Its runs write side-writes, in commits of their own. */
-  writes = false;
-  /**
-   * The nodes that were resumed together, in order of registration, and its index among them: a reader often reads them
-   * in that order.
-   */
-  neighbours: readonly SchedulerNode[] = [];
-  place = 0;
-
-  constructor(fingerprint: string, declared: Required<GateSettings>) {
-    this.fingerprint = fingerprint;
-    this.declared = declared;
-  }
-}
 
 /** A node that has neither run nor been compared since it was resumed: its output may be only in the store. */
 export function isResumed({ record }: SchedulerNode): boolean {
@@ -80,4 +30,10 @@ export function hasForeignOutput({ output, record }: SchedulerNode): boolean {
 /** A resumed node whose reads are still needed to decide whether it must run. */
 export function isUnverified({ record }: SchedulerNode): boolean {
   return record !== undefined && record.phase === "restored";
+}
+
+/** Enters the folded reads of a node that may be dormant, before its reads are used. */
+export function enterReads(node: SchedulerNode): void {
+  const { record } = node;
+  if (record?.folded !== undefined) record.folded.enter(node, record);
 }

@@ -9,13 +9,14 @@
  * with the tick that it has seen, and is not invalidated by changes; it is verified when demand returns.
  */
 import { INSPECT } from "../message/inspect.ts";
+import type { Json } from "../message/json.ts";
 import { type Label, labelOf, PUBLIC } from "../store/label.ts";
 import type { Replica } from "../store/replica.ts";
-import type { Address } from "./address.ts";
-import { causesIn, causesOf, type Reason } from "./causes.ts";
-import type { GateState } from "./gates.ts";
-import type { NodeRecord, Persisted } from "./node-record.ts";
-import type { RunHandle } from "./run-handle.ts";
+import type { DocumentTrie, TrieAddress } from "./address.ts";
+import type { GateSettings, GateState, Observation, Persisted } from "./node-state.ts";
+
+export type Address = TrieAddress<Edge, SchedulerNode>;
+export type DocumentIndex = DocumentTrie<Edge, SchedulerNode>;
 
 export type NodeKind = "computation" | "effect";
 export type WhileLoading = "abandon" | "finish" | "show";
@@ -46,6 +47,26 @@ export class Edge {
   }
 }
 
+/**
+ * The argument of a node's function: access to its run (`run-handle.ts`). Synchronous code does not need it, since
+ * reads find the current run. Code after an await has lost that context and restores it with `within`.
+ */
+export interface RunHandle {
+  readonly node: SchedulerNode;
+  /** The addresses whose changes caused the run (I8). */
+  readonly causes: readonly Address[];
+  /** The label of the run's reads so far and of its captures (§10). */
+  readonly label: Label;
+  /**
+   * Runs synchronous code as part of the run: its reads are registered, its writes are one commit. Code between two
+   * awaits needs a call of its own.
+   */
+  within<T>(code: () => T): T;
+  /** A logged read, for code that runs after an await. */
+  read(address: Address, shallow?: boolean): Json | undefined;
+}
+
+/** The definition of a node for a scheduler. */
 export interface NodeSpec {
   readonly kind: NodeKind;
   /** Durable name, unique among the registered nodes of its space; for people and for persistence. */
@@ -95,6 +116,60 @@ export const RUNNING = -2;
 /** A node whose runs are visible by themselves: an effect, or a materializer. */
 export function isProcess({ kind, envelope }: SchedulerNode): boolean {
   return kind === "effect" || envelope !== undefined;
+}
+
+/** The addresses whose changes made a node invalid; see `causes.ts`. */
+export type Reason = Address | readonly Address[] | null;
+
+/** Reads of resumed nodes that are only in their rows, and not in the graph; see `folded-reads.ts`. */
+export interface FoldedReads {
+  /** Enters the reads of the row into the graph. */
+  enter(node: SchedulerNode, record: NodeRecord): void;
+  /** Enters the reads of a node in doubt, and adds causes: the moved reads, or with `isEvery` all of them. */
+  enterDoubtful(node: SchedulerNode, record: NodeRecord, isEvery: boolean): void;
+  /** Releases the documents: the graph holds them now, or the node does not need them. */
+  forget(record: NodeRecord): void;
+}
+
+/** The persistence state of one node; see `node-record.ts`. */
+export class NodeRecord {
+  /** Changes if its creator makes the node again from other code. */
+  fingerprint: string;
+  /** The gate settings of the registration. */
+  readonly declared: Required<GateSettings>;
+  phase: "asked" | "restored" | "missed" | "here" = "here";
+  /** The contents of the row; while restored. */
+  observation: Observation | undefined;
+  /** Set while the reads are only in the row and not in the graph. */
+  folded: FoldedReads | undefined;
+  /** The present output may not be stored with a matching row. */
+  unwritten = false;
+  /** The stored output; undefined if unknown. */
+  stored: { readonly value: Json | undefined } | undefined;
+  /** The store may hold a row of the node, of this process or an earlier one. */
+  mayHaveRow = true;
+  /** Its runs create nodes: after a restart it must run once to create them again. */
+  creates = false;
+  /** Restored and not run since: nodes that its run creates are resumed too. */
+  restoring = false;
+  /** Its runs write side-writes, in commits of their own. */
+  writes = false;
+  /**
+   * The nodes that were resumed together, in order of registration, and its index among them: a reader often reads them
+   * in that order.
+   */
+  neighbours: readonly SchedulerNode[] = [];
+  place = 0;
+
+  constructor(fingerprint: string, declared: Required<GateSettings>) {
+    this.fingerprint = fingerprint;
+    this.declared = declared;
+  }
+}
+
+/** The computation whose result is the document. */
+export function computationAt(home: DocumentIndex): SchedulerNode | undefined {
+  return home.writers.find(({ output }) => output?.home === home);
 }
 
 /** Fields that few nodes need. A node without any of them is smaller, and one null check tells. */
@@ -200,16 +275,6 @@ export class SchedulerNode {
 
   [INSPECT](): string {
     return `${this.kind} ${this.id}, ${this.status}`;
-  }
-
-  /** Addresses whose changes made it invalid. */
-  get causes(): readonly Address[] {
-    return causesOf(this);
-  }
-
-  /** Why it ran last. */
-  get lastCauses(): readonly Address[] {
-    return causesIn(this.lastReason);
   }
 
   get envelope(): readonly Address[] | undefined {

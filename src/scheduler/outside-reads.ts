@@ -4,11 +4,10 @@
  * wait for their pass. A value that cannot be computed now stays as it is: because of an asynchronous run, a gate, or
  * an input that is not loaded. SPEC: R80, R81.
  */
-import type { Address, DocumentIndex } from "./address.ts";
 import type { Agenda } from "./agenda.ts";
 import type { Graph } from "./graph.ts";
 import { upstream } from "./graph-walk.ts";
-import type { SchedulerNode } from "./node.ts";
+import type { Address, DocumentIndex, SchedulerNode } from "./node.ts";
 import type { Registry } from "./registry.ts";
 
 /** An abandoned run adds the reads that it found; a node is abandoned at most a few times before it runs or waits. */

@@ -8,15 +8,14 @@
 import type { Host } from "../host/host.ts";
 import { PREFETCHED_MAX } from "../limits.ts";
 import type { Replica } from "../store/replica.ts";
-import type { Address } from "./address.ts";
 import type { Agenda } from "./agenda.ts";
 import type { Documents } from "./documents.ts";
-import { enterReads } from "./folded-reads.ts";
 import type { Gates } from "./gates.ts";
 import type { Graph } from "./graph.ts";
 import type { Introspection } from "./introspection.ts";
-import type { NodeSpec, SchedulerNode } from "./node.ts";
-import { type GateSettings, isResumed, NodeRecord, type Persisted } from "./node-record.ts";
+import { type Address, NodeRecord, type NodeSpec, type SchedulerNode } from "./node.ts";
+import { enterReads, isResumed } from "./node-record.ts";
+import type { GateSettings, Persisted } from "./node-state.ts";
 import { Resume } from "./resume.ts";
 import type { Turns } from "./turns.ts";
 import { WriteBehind } from "./write-behind.ts";
@@ -153,12 +152,14 @@ export class Persistence {
 
   /**
    * Called before the first run of a resumed node. Undefined: it may run. A promise: its inputs are being loaded.
-   * `unchanged`: it need not run.
+   * `hidden`: it waits for the run of another node. `unchanged`: it need not run.
    */
-  prepare(node: SchedulerNode, record: NodeRecord): Promise<unknown> | "unchanged" | undefined {
-    if (!this.#resume.isHere(node)) {
+  prepare(node: SchedulerNode, record: NodeRecord): Promise<unknown> | "hidden" | "unchanged" | undefined {
+    const missing = this.#resume.missing(node);
+    if (missing === "hidden") return missing;
+    if (missing === "loading") {
       // Requests the inputs of queued nodes too, so that one load serves all.
-      for (const other of this.#agenda.primary) if (isResumed(other)) this.#resume.isHere(other);
+      for (const other of this.#agenda.primary) if (isResumed(other)) this.#resume.missing(other);
       return Promise.all([...this.#spaces.keys(), replicaOf(node)].map((replica) => replica.loadsSettled()));
     }
     const wasDoubted = record.phase === "restored";

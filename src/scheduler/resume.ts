@@ -11,15 +11,15 @@
  */
 import type { Replica } from "../store/replica.ts";
 import type { RecordedBasis } from "../store/store.ts";
-import type { Address } from "./address.ts";
 import type { Agenda } from "./agenda.ts";
-import { digestOf, isObservation, type Observation, readsByDocument } from "./basis-row.ts";
+import { digestOf, isObservation, readsByDocument } from "./basis-row.ts";
 import type { Documents } from "./documents.ts";
-import { enterReads, FoldedReads } from "./folded-reads.ts";
+import { RowReads } from "./folded-reads.ts";
 import type { Gates } from "./gates.ts";
 import type { Graph } from "./graph.ts";
-import type { SchedulerNode } from "./node.ts";
-import { type GateSettings, hasForeignOutput, type NodeRecord } from "./node-record.ts";
+import type { Address, NodeRecord, SchedulerNode } from "./node.ts";
+import { enterReads, hasForeignOutput } from "./node-record.ts";
+import type { GateSettings, Observation } from "./node-state.ts";
 
 export class Resume {
   readonly #graph: Graph;
@@ -47,7 +47,7 @@ export class Resume {
       // Changes that arrived meanwhile may be newer than the answer, and the nodes had no reads yet to be invalidated
       // by.
       const isLate = replica.position !== position;
-      const reads = new FoldedReads({ graph: this.#graph, documents: this.#documents }, replica);
+      const reads = new RowReads({ graph: this.#graph, documents: this.#documents }, replica);
       let next = 0;
       nodes.forEach((node, place) => {
         // Rows come in the order of the request, without gaps for missing ones.
@@ -65,7 +65,7 @@ export class Resume {
     node: SchedulerNode,
     record: NodeRecord,
     row: Observation | undefined,
-    reads: FoldedReads,
+    reads: RowReads,
     isLate: boolean,
   ): void {
     record.restoring = true;
@@ -99,18 +99,22 @@ export class Resume {
   // Before the first run
   // -----------------------------------------------------------------------------------------------
 
-  /** Whether all documents are loaded that the first run of a resumed node needs; requests the missing ones. */
-  isHere(node: SchedulerNode): boolean {
-    let isHere = true;
+  /**
+   * The documents that the first run of a resumed node needs and that are not here; requests those of the store. A
+   * `hidden` one is the output of a node that waits itself: no load brings it, and the node tells when it has run.
+   */
+  missing(node: SchedulerNode): "none" | "loading" | "hidden" {
+    let missing: "none" | "loading" | "hidden" = "none";
     const need = ({ home }: Address) => {
-      const { document, replica } = home;
+      const { document, replica, writers } = home;
       if (document.state === "absent" && document.loadError === undefined) replica.touch(document);
-      if (document.state === "loading") isHere = false;
+      if (document.state !== "loading" || missing === "loading") return;
+      missing = writers.some(({ isHidden }) => isHidden) ? "hidden" : "loading";
     };
     const output = this.#documents.outputOf(node);
     if (output !== undefined) need(output);
     for (let edge = node.reads; edge !== null; edge = edge.next) need(edge.address);
-    return isHere;
+    return missing;
   }
 
   /** With all inputs loaded: true if the node is unchanged because all its inputs are. */

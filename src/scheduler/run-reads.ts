@@ -11,12 +11,11 @@
  * Not here: reads of plain code, transactions and handlers, which register no edges (`runner.ts` tells them apart).
  */
 import type { Json } from "../message/json.ts";
-import type { Address, DocumentIndex } from "./address.ts";
 import type { Agenda } from "./agenda.ts";
-import { dropCause } from "./causes.ts";
+import { causesOf, dropCause } from "./causes.ts";
 import type { Graph } from "./graph.ts";
 import type { InformationFlow } from "./information-flow.ts";
-import type { SchedulerNode } from "./node.ts";
+import type { Address, DocumentIndex, SchedulerNode } from "./node.ts";
 import type { Persistence } from "./persistence.ts";
 import type { Precedence } from "./precedence.ts";
 import type { Run } from "./run.ts";
@@ -138,7 +137,7 @@ export class RunReads {
     const { node } = run;
     this.#finishBelow(run);
     if (node.status !== "invalid") return;
-    for (const cause of [...node.causes])
+    for (const cause of [...causesOf(node)])
       if (cause.deepRun !== run.id && cause.shallowRun !== run.id) this.#disregard(node, cause);
   }
 

@@ -4,9 +4,8 @@
  */
 import type { CommitOutcome, ReadClaim } from "../store/commit.ts";
 import type { Replica } from "../store/replica.ts";
-import type { DocumentIndex } from "./address.ts";
 import { isDerived, sourcesOf } from "./graph-walk.ts";
-import type { Edge } from "./node.ts";
+import type { DocumentIndex, Edge } from "./node.ts";
 import type { Run } from "./run.ts";
 import type { Turns } from "./turns.ts";
 

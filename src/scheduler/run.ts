@@ -4,8 +4,8 @@
  * has ended. Code that needs data of a run after its end copies the data. Functions get a `RunHandle` instead.
  */
 import type { Label } from "../store/label.ts";
-import type { Address } from "./address.ts";
-import type { Edge, SchedulerNode } from "./node.ts";
+import { causesIn } from "./causes.ts";
+import type { Address, Edge, SchedulerNode } from "./node.ts";
 import type { WriteUnit } from "./write-unit.ts";
 
 export class Run {
@@ -62,6 +62,6 @@ export class Run {
 
   /** The addresses whose changes caused it (I8). */
   get causes(): readonly Address[] {
-    return this.node.lastCauses;
+    return causesIn(this.node.lastReason);
   }
 }

@@ -20,7 +20,6 @@ import type { Label } from "../store/label.ts";
 import type { Replica } from "../store/replica.ts";
 import { Attempt, type Views } from "../work/attempt.ts";
 import { isThenable } from "../work/handler-call.ts";
-import type { Address } from "./address.ts";
 import { requireCleared } from "./address-label.ts";
 import type { Agenda } from "./agenda.ts";
 import { restoreCauses, takeCauses } from "./causes.ts";
@@ -30,12 +29,12 @@ import type { Graph } from "./graph.ts";
 import type { InformationFlow } from "./information-flow.ts";
 import type { Introspection } from "./introspection.ts";
 import type { Invalidation } from "./invalidation.ts";
-import { isProcess, RUNNING, type SchedulerNode, UNQUEUED } from "./node.ts";
+import { type Address, isProcess, RUNNING, type RunHandle, type SchedulerNode, UNQUEUED } from "./node.ts";
 import type { OutsideReads } from "./outside-reads.ts";
 import type { Persistence } from "./persistence.ts";
 import { Run } from "./run.ts";
 import type { Background } from "./run-commits.ts";
-import { RunHandle, type RunHome } from "./run-handle.ts";
+import { NodeRunHandle, type RunHome } from "./run-handle.ts";
 import type { RunReads } from "./run-reads.ts";
 import { standingOf } from "./run-standing.ts";
 import { NOT_TIMED, type RunTiming } from "./run-timing.ts";
@@ -54,7 +53,7 @@ export class Runner implements RunHome {
   /** Reads register no dependency: code inside `untracked` executes. */
   isUntracked = false;
   /** Nodes whose asynchronous run has not ended. */
-  readonly awaited = new Set<SchedulerNode>();
+  readonly awaited = new Map<SchedulerNode, Run>();
   /** Waits for rest that the executing code has begun. */
   readonly selfWaits = new SelfWaits();
   readonly escapes: Escapes;
@@ -184,9 +183,10 @@ export class Runner implements RunHome {
   }
 
   /** The node's present run; between runs, an ended one. */
-  #runOf({ node, awaited }: RunHandle): Run {
+  #runOf({ node }: RunHandle): Run {
     if (this.current?.node === node) return this.current;
-    if (awaited !== null) return awaited;
+    const awaited = this.awaited.get(node);
+    if (awaited !== undefined) return awaited;
     for (let depth = this.#depth - 1; depth >= 0; depth--) {
       const run = this.#runs[depth] as Run;
       if (run.node === node) return run;
@@ -311,15 +311,13 @@ export class Runner implements RunHome {
   }
 
   #handle(node: SchedulerNode): RunHandle {
-    node.handle ??= new RunHandle(this, node);
+    node.handle ??= new NodeRunHandle(this, node);
     return node.handle;
   }
 
   async #finishLater(run: Run, promise: PromiseLike<unknown>, wasNew: boolean): Promise<void> {
     const { node } = run;
-    const handle = this.#handle(node);
-    handle.awaited = run;
-    this.awaited.add(node);
+    this.awaited.set(node, run);
     this.selfWaits.refuse(run.id, node.id);
     // The run object now belongs to the node; the depth gets a new one.
     this.#runs[this.#depth] = new Run(node, 0);
@@ -345,7 +343,6 @@ export class Runner implements RunHome {
     if (threw) this.#threw(run, thrown, wasNew);
     else this.#finish(run, result, wasNew);
     run.isOver = true;
-    handle.awaited = null;
     this.awaited.delete(node);
     this.#ended(run);
   }
@@ -358,7 +355,7 @@ export class Runner implements RunHome {
     const run = this.current;
     const holder = run === null && waiter?.holdsRest ? waiter : null;
     if (run === null && holder === null) return wait();
-    const isAwaited = run === null ? holder?.isAwaited : run.node.handle?.awaited === run;
+    const isAwaited = run === null ? holder?.isAwaited : this.awaited.get(run.node) === run;
     if (isAwaited) return Promise.reject(waitsForItself(run?.node.id ?? String(holder)));
     return this.selfWaits.unless(run?.id ?? (holder as Attempt), wait());
   }

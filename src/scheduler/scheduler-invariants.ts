@@ -2,12 +2,12 @@
  * The invariants of a scheduler between runs, for tests and diagnosis (`Scheduler.checkInvariants`). The check visits
  * all nodes and derives liveness anew, so it is too slow for production.
  */
-import type { Address, DocumentIndex } from "./address.ts";
 import type { Agenda } from "./agenda.ts";
+import { causesOf } from "./causes.ts";
 import type { Gates } from "./gates.ts";
 import type { Graph } from "./graph.ts";
 import { linkedEdges } from "./graph-walk.ts";
-import { type Edge, RUNNING, type SchedulerNode } from "./node.ts";
+import { type Address, type DocumentIndex, type Edge, RUNNING, type SchedulerNode } from "./node.ts";
 import type { Registry } from "./registry.ts";
 
 interface Parts {
@@ -135,7 +135,7 @@ function checkAgenda(nodes: readonly SchedulerNode[], { agenda, gates }: Parts):
     check(isHeld === (node.gate?.held ?? false), "disagrees with the gates about waiting for them");
     check(queued.has(node) === (wantsToRun && !isHeld), `is ${node.status}, ${queued.has(node) ? "" : "not "}queued`);
     check(!isHeld || wantsToRun, `waits for its gate and is ${node.live ? node.status : "dormant"}`);
-    check(node.status !== "clean" || node.causes.length === 0, "is clean and has causes");
+    check(node.status !== "clean" || causesOf(node).length === 0, "is clean and has causes");
     queued.delete(node);
   }
   ensure(queued.size === 0, "a node is queued that is not registered");

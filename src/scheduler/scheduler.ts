@@ -24,7 +24,6 @@ import { StoreError } from "../store/store.ts";
 import type { Attempt, AttemptKind } from "../work/attempt.ts";
 import type { Launch } from "../work/lineage.ts";
 import type { WorkBoard } from "../work/work-board.ts";
-import type { Address } from "./address.ts";
 import { labelSeen } from "./address-label.ts";
 import { AttemptDemand } from "./attempt-demand.ts";
 import { type Components, compose } from "./components.ts";
@@ -32,8 +31,8 @@ import { type Diagnosis, diagnose, requireConsistent, type SchedulerStats, stats
 import type { HandlerLoader } from "./dispatch.ts";
 import type { QueueSnapshot } from "./events.ts";
 import type { ActionStats, ErrorListener, NodeSnapshot, WhyNot, WhyStep } from "./introspection.ts";
-import type { NodeSpec, SchedulerNode } from "./node.ts";
-import type { Persisted } from "./node-record.ts";
+import type { Address, NodeSpec, SchedulerNode } from "./node.ts";
+import type { Persisted } from "./node-state.ts";
 import type { Runner } from "./runner.ts";
 import type { SendOptions, Sent } from "./send.ts";
 import type { Settle } from "./settle.ts";
@@ -41,6 +40,7 @@ import type { EventHandler, HandlerOptions } from "./stream-record.ts";
 import type { TraceEntry, TraceTopic } from "./trace.ts";
 import { letGoOfRuns, tellUnfinished } from "./unfinished.ts";
 
+/** Runs computed values and effects after a change, and says why. */
 export class Scheduler implements Disposable {
   readonly #components: Components;
   /** Calls of confirmed observers that wait for the store. */

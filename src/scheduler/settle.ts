@@ -19,8 +19,7 @@ import type { NodeWork } from "./closure.ts";
 import type { Passes } from "./dispatch.ts";
 import type { Episode } from "./episode.ts";
 import type { GateHome, Gates } from "./gates.ts";
-import type { SchedulerNode } from "./node.ts";
-import type { NodeRecord } from "./node-record.ts";
+import type { NodeRecord, SchedulerNode } from "./node.ts";
 import type { ReadWork } from "./outside-reads.ts";
 import type { Holder, Persistence } from "./persistence.ts";
 import type { Precedence } from "./precedence.ts";
@@ -249,6 +248,11 @@ export class Settle implements Waker, UpstreamWork, ReadWork, GateHome, Holder, 
     if (record.phase === "here") return false;
     const loads = this.#persistence.prepare(node, record);
     if (loads === undefined || loads === "unchanged") return loads !== undefined;
+    if (loads === "hidden") {
+      // Offered when the input arrives. Offering it now would repeat this in promise jobs, and stop the process.
+      node.isWaiting = true;
+      return true;
+    }
     this.#join(loads);
     this.#agenda.offer(node);
     return true;

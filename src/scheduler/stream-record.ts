@@ -9,9 +9,9 @@ import { MillraceError } from "../message/millrace-error.ts";
 import type { Attempt, AttemptKind } from "../work/attempt.ts";
 import type { HandlerFailure } from "../work/handler-options.ts";
 import type { Retry } from "../work/retry-policy.ts";
-import type { Address } from "./address.ts";
 import { EventStem, linkText, originHash } from "./event-id.ts";
 import type { Handling } from "./handling.ts";
+import type { Address } from "./node.ts";
 import type { Send } from "./send.ts";
 import type { SendQueue } from "./send-queue.ts";
 
@@ -44,6 +44,7 @@ export interface RegisteredHandler extends HandlerOptions {
   kind?: AttemptKind;
 }
 
+/** The codes of `StreamError`. */
 export type StreamErrorCode =
   /** The stream has a handler already. */
   | "STREAM_HANDLED"
@@ -52,6 +53,7 @@ export type StreamErrorCode =
   /** Options of a send that contradict each other. */
   | "STREAM_MISUSE";
 
+/** Wrong use of a stream. */
 export class StreamError extends MillraceError<StreamErrorCode> {
   override readonly name = "StreamError";
 }

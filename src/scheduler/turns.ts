@@ -8,10 +8,9 @@ import type { OpenTurn } from "../store/document-table.ts";
 import { whenOver } from "../store/pending-commit.ts";
 import type { Replica } from "../store/replica.ts";
 import type { Commit } from "../store/transaction.ts";
-import type { Address } from "./address.ts";
 import type { Waker } from "./agenda.ts";
 import type { Invalidation } from "./invalidation.ts";
-import type { SchedulerNode } from "./node.ts";
+import type { Address, SchedulerNode } from "./node.ts";
 import type { TraceLog } from "./trace.ts";
 import { type UntoldWrites, WriteUnit } from "./write-unit.ts";
 

@@ -14,7 +14,7 @@ export function tellUnfinished(components: Components, { space }: Replica, grace
   if (quiescence.isIdle) return;
   const when = `when space "${space}" closed after a grace of ${graceMs} ms`;
   const queue = events.snapshot().find((one) => one.space === space && one.waiting > 0);
-  for (const node of runner.awaited) {
+  for (const node of runner.awaited.keys()) {
     introspection.report(gaveUp(`its run had not ended ${when}; its further effects are dropped`), node);
   }
   if (queue !== undefined) introspection.report(gaveUp(textOf(queue, when, gates.held)), undefined);
@@ -24,7 +24,7 @@ export function tellUnfinished(components: Components, { space }: Replica, grace
 
 /** Removes the nodes of awaited runs, so that these have no effect. */
 export function letGoOfRuns({ lifecycle, runner, settle }: Components): void {
-  for (const node of [...runner.awaited]) lifecycle.remove(node);
+  for (const node of [...runner.awaited.keys()]) lifecycle.remove(node);
   settle.letGo();
 }
 

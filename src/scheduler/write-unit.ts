@@ -15,9 +15,8 @@ import { movesElements, type PathOperation } from "../store/path-operation.ts";
 import type { Replica, Share } from "../store/replica.ts";
 import type { ReplicaDocument } from "../store/replica-document.ts";
 import { StoreError } from "../store/store.ts";
-import type { Address, DocumentIndex } from "./address.ts";
-import type { Invalidation } from "./invalidation.ts";
 import { netChanges, supersededBy, type Untold } from "./net-changes.ts";
+import type { Address, DocumentIndex } from "./node.ts";
 
 interface WriteRecord {
   readonly address: Address;
@@ -40,6 +39,17 @@ export interface WriteTarget {
   splice(address: Address, index: number, remove: number, insert: readonly unknown[]): void;
   /** Adds elements at the end of an array, which is created if it is absent. */
   append(address: Address, items: readonly unknown[]): void;
+}
+
+/** Told of changed values; `Invalidation` implements it. */
+export interface ChangeListener {
+  changed(
+    address: Address,
+    before: Json | undefined,
+    after: Json | undefined,
+    source?: object,
+    changeGroup?: string,
+  ): void;
 }
 
 /** Called when a unit has its first unreported write. */
@@ -216,7 +226,7 @@ export class WriteUnit implements WriteTarget {
   }
 
   /** Tells readers of the changes since the last report. */
-  publish(invalidation: Invalidation, source?: object, changeGroup?: string): void {
+  publish(listener: ChangeListener, source?: object, changeGroup?: string): void {
     let record = this.#firstUntold;
     // Invalidation only marks and queues nodes, so there are no writes meanwhile.
     this.#firstUntold = null;
@@ -229,7 +239,7 @@ export class WriteUnit implements WriteTarget {
       record.told = now;
       if (this.#nested?.has(address.home)) addTo(nested as Map<DocumentIndex, Untold[]>, { address, told });
       // A value that was changed and changed back invalidates no reader.
-      else if (!equal(told, now)) invalidation.changed(address, told, now, source, changeGroup);
+      else if (!equal(told, now)) listener.changed(address, told, now, source, changeGroup);
       const next: WriteRecord | null = record.nextUntold;
       record.nextUntold = null;
       record = next;
@@ -237,7 +247,7 @@ export class WriteUnit implements WriteTarget {
     for (const untold of nested?.values() ?? NO_UNTOLD) {
       for (const { address, before } of netChanges(untold)) {
         const now = address.value;
-        if (!equal(before, now)) invalidation.changed(address, before, now, source, changeGroup);
+        if (!equal(before, now)) listener.changed(address, before, now, source, changeGroup);
       }
     }
   }

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "#test";
 import type { Cell } from "../../src/cells/cell.ts";
-import type { RunHandle } from "../../src/scheduler/run-handle.ts";
+import type { RunHandle } from "../../src/scheduler/node.ts";
 import { isWithin, join, LabelError, labelOf, PUBLIC } from "../../src/store/label.ts";
 import { rejected } from "../../src/store/rejection.ts";
 import { Calls, setup } from "../scheduler/scheduler-setup.ts";

@@ -1,7 +1,8 @@
 /** Plain reads of values that are not loaded, in a space that refuses them and in one that does not. */
 import { describe, expect, test } from "#test";
+import type { SpaceOptions } from "../../src/cells/base-space.ts";
 import { index } from "../../src/cells/collection.ts";
-import { Space, type SpaceOptions } from "../../src/cells/space.ts";
+import { Space } from "../../src/cells/space.ts";
 import { simulatedHost } from "../../src/host/simulated-host.ts";
 import { memoryStore } from "../../src/store/memory/memory-store.ts";
 

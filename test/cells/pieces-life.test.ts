@@ -1,8 +1,8 @@
 /** Pieces whose starts, stops and launches meet each other, other processes, and faults. */
 import { describe, expect, test } from "#test";
 import type { Cell } from "../../src/cells/cell.ts";
-import { type Pattern, pattern } from "../../src/cells/pattern.ts";
-import type { Piece } from "../../src/cells/piece.ts";
+import { pattern } from "../../src/cells/pattern.ts";
+import type { Pattern, Piece } from "../../src/cells/piece.ts";
 import { PieceIndex } from "../../src/cells/piece-index.ts";
 import { rejected } from "../../src/store/rejection.ts";
 import { Calls, setup } from "../scheduler/scheduler-setup.ts";

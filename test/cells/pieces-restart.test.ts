@@ -1,7 +1,8 @@
 /** Pieces that another process takes up: with the same code, with other code, and with inputs that lie in other spaces. */
 import { describe, expect, test } from "#test";
 import type { Cell } from "../../src/cells/cell.ts";
-import { type Pattern, pattern } from "../../src/cells/pattern.ts";
+import { pattern } from "../../src/cells/pattern.ts";
+import type { Pattern } from "../../src/cells/piece.ts";
 import { Space } from "../../src/cells/space.ts";
 import { simulatedHost } from "../../src/host/simulated-host.ts";
 import { MemoryDisk } from "../../src/store/memory/memory-disk.ts";

@@ -1,6 +1,7 @@
 /** Who hears of what goes wrong in a space by itself, without a kernel around it. */
 import { describe, expect, test } from "#test";
-import { Space, type SpaceOptions } from "../../src/cells/space.ts";
+import type { SpaceOptions } from "../../src/cells/base-space.ts";
+import { Space } from "../../src/cells/space.ts";
 import { webPlatform } from "../../src/host/platform.ts";
 import { simulatedHost } from "../../src/host/simulated-host.ts";
 import { systemHost } from "../../src/host/system-host.ts";

@@ -2,7 +2,7 @@
  * All code that a reader may copy runs: `examples/`, and the TypeScript in README.md and `docs/`, against the built
  * package.
  */
-import { readdirSync, readFileSync } from "node:fs";
+import { mkdirSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { ROOT, runProgram } from "../repo/program.ts";
@@ -48,6 +48,19 @@ describe("examples", () => {
     const said = saidOutput(code);
     if (place.startsWith("examples/")) expect(said, "ends with a comment // prints:").toBeDefined();
     if (said !== undefined) expect(ended.stdout).toBe(said);
+  });
+
+  test("[K7] the program of README.md prints the lines that the page names", async () => {
+    const [, sentence] = readFileSync(join(ROOT, "README.md"), "utf8").match(/^It prints (.*)$/m) ?? [];
+    const named = [...(sentence ?? "").matchAll(/`([^`]+)`/g)].map(([, line]) => line as string);
+    expect(named.length).toBe(4);
+    const { file } = programs.find(({ place }) => place.startsWith("README.md:")) as (typeof programs)[number];
+    // Elsewhere than above, where a run has left its store.
+    const folder = join(project.folder, "readme");
+    mkdirSync(folder);
+    const { stdout } = await runProgram(process.execPath, [join(project.folder, file)], { cwd: folder });
+    expect(stdout.trimEnd().split("\n").sort()).toEqual(named.sort());
+    expect(stdout.split("\n")[0]).toBe("sum is now 0");
   });
 
   /** Programs that need only the core run on every engine. `open` loads the kernel, which needs Node. */

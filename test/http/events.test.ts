@@ -30,6 +30,18 @@ describe("streams over HTTP", () => {
     await values.return(undefined);
   });
 
+  test("[W71] a live query resumes after Last-Event-ID, and is told when nothing has changed", async () => {
+    const { ask, post } = await serve();
+    const values = eventsOf(await ask("/v1/live/Shop.Sum"));
+    const { id } = (await values.next()).value as { id: string };
+    await values.return(undefined);
+    const resumed = eventsOf(await ask("/v1/live/Shop.Sum", { headers: { "last-event-id": id } }));
+    expect((await resumed.next()).value).toEqual({ id, event: "same", data: "null" });
+    await post("/v1/commands/Shop.Order", { price: 30 });
+    expect((await resumed.next()).value).toMatchObject({ event: "value", data: "30" });
+    await resumed.return(undefined);
+  });
+
   test("[W20] an event is published with 201 once it is durable", async () => {
     const { ask, post } = await serve();
     const published = await post("/v1/events/Mail.Received", { from: "Ada" });

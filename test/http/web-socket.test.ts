@@ -68,7 +68,16 @@ describe("web sockets", () => {
     const socket = await opened(server.url, { authorization: `Bearer ${await token("ws", ["send:Shop.*"])}` });
     socket.send(command("m1", "Memory.Set", { key: "/a", value: 1 }));
     expect(await next(socket)).toMatchObject({ kind: "error", data: { code: 403 }, metadata: { causation: "m1" } });
+    socket.send(command("m2", "Sys.Watch", { type: "Shop.Sum" }));
+    expect(await next(socket)).toMatchObject({ kind: "error", data: { code: 403 }, metadata: { causation: "m2" } });
     socket.close();
+    const reader = await opened(server.url, { authorization: `Bearer ${await token("r", ["read:Shop.S*"])}` });
+    reader.send(command("m1", "Sys.Watch", { type: "Shop.Sum" }));
+    expect(await next(reader)).toMatchObject({ kind: "reply", metadata: { causation: "m1" } });
+    expect(await next(reader)).toMatchObject({ kind: "event", type: "Sys.Answer", data: { answer: 0 } });
+    reader.send(command("m2", "Sys.Watch", { type: "Shop.Paid" }));
+    expect(await next(reader)).toMatchObject({ kind: "error", data: { code: 403 }, metadata: { causation: "m2" } });
+    reader.close();
   });
 
   test("[W26] a page of another origin opens no socket, and neither does a client with a bad token", async () => {

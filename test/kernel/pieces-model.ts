@@ -4,7 +4,8 @@
  * process restores the pieces, and pieces, counts and nodes are compared with the model.
  */
 import type { Cell } from "../../src/cells/cell.ts";
-import { type Pattern, pattern } from "../../src/cells/pattern.ts";
+import { pattern } from "../../src/cells/pattern.ts";
+import type { Pattern } from "../../src/cells/piece.ts";
 import { type PieceEntries, PieceIndex } from "../../src/cells/piece-index.ts";
 import { Space } from "../../src/cells/space.ts";
 import type { SimulatedHost } from "../../src/host/simulated-host.ts";

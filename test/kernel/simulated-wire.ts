@@ -83,12 +83,15 @@ export class WireFlood {
   answers = 0;
   events = 0;
   readonly #world: SimulatedHost;
+  readonly #type: string;
   #wire: Wire | undefined;
   #rest = "";
   #next = 0;
 
-  constructor(world: SimulatedHost) {
+  /** Each fourth stream wants the events of `type`; the others match none. */
+  constructor(world: SimulatedHost, type = "Entry.Added") {
     this.#world = world;
+    this.#type = type;
   }
 
   get connected(): boolean {
@@ -103,10 +106,10 @@ export class WireFlood {
     this.#wire = wire;
   }
 
-  /** Opens streams; most of them match no event, and all of them read the journal from its start. */
+  /** Opens streams that all read the journal from its start. */
   subscribe(count: number): void {
     for (let n = 0; n < count; n++) {
-      const filter = n % 4 === 0 ? { types: ["Entry.Added"] } : { topics: [`no.such.${n}.*`] };
+      const filter = n % 4 === 0 ? { types: [this.#type] } : { topics: [`no.such.${n}.*`] };
       const metadata = { id: `flood${++this.#next}`, timestamp: 1 };
       this.#wire?.send(
         `${JSON.stringify({ kind: "command", type: "Sys.Subscribe", data: { from: "start", ...filter }, metadata })}\n`,

@@ -1,7 +1,8 @@
 /**
  * Whole kernels in a simulated world, from a seed: two processes on one disk, each with store, scheduler, bus, loop,
- * timers, an extension, a piece and an app; clients that send commands and repeat unanswered ones. Kernels are killed,
- * paused and given wrong clocks and a failing store. Then the faults stop, and all outcomes are checked from outside.
+ * timers, an extension, a piece and an app; clients that send commands and repeat unanswered ones; clients that open many
+ * event streams. Kernels are killed, paused and given wrong clocks and a failing store; the extension fails as it starts, and
+ * an operator restarts it. Then the faults stop, and all outcomes are checked from outside.
  */
 import type { Cell } from "../../src/cells/cell.ts";
 import { pattern } from "../../src/cells/pattern.ts";
@@ -22,6 +23,7 @@ import { MemoryDisk } from "../../src/store/memory/memory-disk.ts";
 import { memoryStore } from "../../src/store/memory/memory-store.ts";
 import { queuedStore } from "../bus/queued-store.ts";
 import { inCode } from "../extensions/extension-setup.ts";
+import { WireFlood } from "./simulated-wire.ts";
 
 const ACCOUNTS = 8;
 /** Of so many parcels one is said to be stored. */
@@ -47,10 +49,17 @@ export interface Sightings {
   alone: number;
   /** Timers that outlived their kernel. */
   orphaned: number;
+  /** Starts of the extension that failed, and restarts that succeeded. */
+  failures: number;
+  recoveries: number;
+  /** Answers to `Sys.Subscribe`, and events that streams have sent. */
+  streams: number;
+  streamed: number;
 }
 
 interface Living {
   readonly process: SimulatedProcess;
+  readonly flood: WireFlood;
   /** Undefined while it boots. */
   kernel: Kernel | undefined;
 }
@@ -75,6 +84,10 @@ export function noSightings(): Sightings {
     stops: 0,
     alone: 0,
     orphaned: 0,
+    failures: 0,
+    recoveries: 0,
+    streams: 0,
+    streamed: 0,
   };
 }
 
@@ -114,12 +127,15 @@ export class TwoKernels {
       // Sometimes at once, before any request is done.
       if (this.#world.random() < 0.5) await this.#world.advance(this.#below(20));
       await this.#disturb();
+      if (this.#world.random() < 0.1) this.#recover();
+      if (this.#world.random() < 0.08) this.#openStreams();
       await this.#world.advance(this.#below(100));
     }
     this.#faultsPerMille = 0;
     for (const { process } of this.#living) process.resume();
     // A kernel that starts would arm the timers that others have left. The running kernels must do that too.
     if (this.#running().length === 0) await this.#spawn();
+    this.#recover();
     for (let waited = 0; waited < REST_MS; waited += 100) {
       this.#askAgain();
       await this.#world.advance(100);
@@ -128,6 +144,7 @@ export class TwoKernels {
     const restless = this.#running().filter(({ kernel }) => !kernel.health().quiescent);
     if (restless.length > 0)
       throw new Error(`${restless.length} kernels are not quiescent ${REST_MS} ms after the last fault`);
+    for (const living of this.#living) this.#endStreams(living);
     await this.#check();
   }
 
@@ -135,7 +152,7 @@ export class TwoKernels {
 
   async #spawn(): Promise<void> {
     const process = simulatedProcess(this.#world);
-    const living: Living = { process, kernel: undefined };
+    const living: Living = { process, flood: new WireFlood(this.#world, "Bank.Deposited"), kernel: undefined };
     this.#living.push(living);
     void this.#boot(living);
     await this.#world.advance(this.#below(50));
@@ -170,7 +187,11 @@ export class TwoKernels {
   /** An extension that hears of every parcel, and says of some that they are stored. */
   #dock(): ExtensionInCode {
     const events = { publishes: [{ topic: "parcel.stored" }], subscribes: [{ topic: "parcel.came" }] };
-    const hear = (context: ExtensionContext) =>
+    const hear = (context: ExtensionContext) => {
+      if (this.#faultsPerMille > 0 && this.#world.random() < 0.2) {
+        this.sightings.failures++;
+        throw new Error("the gate of the dock is shut");
+      }
       context.subscribeEvent<{ n: number }>(
         "parcel.came",
         async ({ payload: { n } }) => {
@@ -179,7 +200,38 @@ export class TwoKernels {
         },
         { retry: { attempts: 100 } },
       );
+    };
     return inCode({ id: "dock", events }, { initialize: hear });
+  }
+
+  /** An operator restarts the extension where it is in ERROR. Its events have waited for it, or went to the other kernel. */
+  #recover(): void {
+    for (const { kernel } of this.#running()) {
+      for (const { id, state } of kernel.health().extensions) {
+        if (state !== "ERROR") continue;
+        void kernel.restartExtension(id).then(
+          (restarted) => {
+            this.sightings.recoveries += restarted.filter(({ state }) => state !== "ERROR").length;
+          },
+          () => void this.sightings.refused++,
+        );
+      }
+    }
+  }
+
+  /** A client opens event streams on a wire, which ends with its kernel. */
+  #openStreams(): void {
+    for (const { process, kernel, flood } of this.#living) {
+      if (kernel === undefined || process.status !== "running") continue;
+      if (!flood.connected) flood.connect(process, kernel.loop);
+      flood.subscribe(1 + this.#below(12));
+    }
+  }
+
+  #endStreams({ flood }: Living): void {
+    flood.disconnect();
+    this.sightings.streams += flood.answers;
+    this.sightings.streamed += flood.events;
   }
 
   async #disturb(): Promise<void> {
@@ -206,6 +258,7 @@ export class TwoKernels {
       if (by === process && dueAtMs > now) this.sightings.orphaned++;
       if (by === process) this.#timersSet.delete(id);
     }
+    for (const living of this.#living) if (living.process === process) this.#endStreams(living);
     this.#living = this.#living.filter((living) => living.process !== process);
     if (how === "kill") {
       this.sightings.kills++;

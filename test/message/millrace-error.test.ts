@@ -1,6 +1,6 @@
 import { describe, expect, test } from "#test";
 import { BusError } from "../../src/bus/bus-error.ts";
-import { PieceError } from "../../src/cells/pattern.ts";
+import { PieceError } from "../../src/cells/piece-inputs.ts";
 import { HostError } from "../../src/host/host.ts";
 import { PathError } from "../../src/message/path.ts";
 import { TopicError } from "../../src/message/topic.ts";

@@ -3,6 +3,7 @@
  * file with the bug is a file of its own. The work tree is never changed.
  */
 import {
+  chmodSync,
   copyFileSync,
   linkSync,
   mkdirSync,
@@ -37,6 +38,8 @@ export function plantedTree(mutant: Mutant, root: string = ROOT): string {
 /** A copy without a bug. */
 export function healthyTree(root: string = ROOT): string {
   const tree = mkdtempSync(join(tmpdir(), "millrace-mutant-"));
+  // Some tests run a program of the tree as another user.
+  chmodSync(tree, 0o755);
   for (const folder of FOLDERS) linkFolder(join(root, folder), join(tree, folder));
   for (const file of FILES) linkFile(join(root, file), join(tree, file));
   symlinkSync(join(root, "node_modules"), join(tree, "node_modules"));

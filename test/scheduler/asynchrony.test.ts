@@ -1,5 +1,5 @@
 import { describe, expect, test } from "#test";
-import type { RunHandle } from "../../src/scheduler/run-handle.ts";
+import type { RunHandle } from "../../src/scheduler/node.ts";
 import { Gate } from "../store/faulty-store.ts";
 import { Calls, setup } from "./scheduler-setup.ts";
 

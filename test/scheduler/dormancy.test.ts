@@ -1,4 +1,5 @@
 import { describe, expect, test } from "#test";
+import { causesIn, causesOf } from "../../src/scheduler/causes.ts";
 import { Calls, setup } from "./scheduler-setup.ts";
 
 describe("nodes that are not observed do not run", () => {
@@ -165,13 +166,13 @@ describe("nodes that are not observed do not run", () => {
     space.cell<number>("a").set(1);
     await space.idle();
     expect(c.node.status).toBe("never-ran");
-    expect(c.node.causes).toEqual([]);
+    expect(causesOf(c.node)).toEqual([]);
     c.sink(() => undefined);
     space.cell<number>("a").set(2);
     space.cell<number>("a").set(3);
     space.flush();
     expect(c.node.runs).toBe(1);
-    expect(c.node.lastCauses).toEqual([]);
+    expect(causesIn(c.node.lastReason)).toEqual([]);
     scheduler.checkInvariants();
   });
 

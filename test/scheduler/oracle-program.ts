@@ -64,14 +64,23 @@ export function asNumber(value: Json | undefined): number {
 export const DOCUMENTS = ["d0", "d1", "d2", "d3"];
 export const NODES = ["n0", "n1", "n2", "n3", "n4", "n5", "n6", "n7"];
 
+/** A document that an effect writes; the last computations may read it. */
+export const MIRROR = "mirror";
+const MIRROR_READERS = NODES.slice(-2);
+/** The effect reads a computation before this one, so that no circle leads through it. */
+export const MIRROR_SOURCE_BEFORE = MIRROR_READERS[0] as string;
+
 export class ProgramMaker {
   readonly #random: SeededRandom;
   /** Whether computations may read each other in circles. */
   readonly #withCircles: boolean;
 
-  constructor(random: SeededRandom, withCircles: boolean) {
+  readonly #mirrorIsRead: boolean;
+
+  constructor(random: SeededRandom, withCircles: boolean, mirrorIsRead = false) {
     this.#random = random;
     this.#withCircles = withCircles;
+    this.#mirrorIsRead = mirrorIsRead;
   }
 
   pick<T>(items: readonly T[]): T {
@@ -91,6 +100,7 @@ export class ProgramMaker {
    * them.
    */
   place(reader: string): Place {
+    if (this.#mirrorIsRead && MIRROR_READERS.includes(reader) && this.chance(3)) return { id: MIRROR, path: [] };
     const before = this.#withCircles ? NODES : NODES.slice(0, NODES.indexOf(reader));
     if (before.length > 0 && this.chance(2)) {
       return { id: this.pick(before), path: this.pick<string[]>([[], ["a"], ["b", "c"], ["b"]]) };

@@ -15,7 +15,17 @@ import { rejected } from "../../src/store/rejection.ts";
 import type { Replica } from "../../src/store/replica.ts";
 import { Gate } from "../store/faulty-store.ts";
 import { Oracle } from "./oracle.ts";
-import { asNumber, DOCUMENTS, evaluate, type Formula, NODES, type Place, ProgramMaker } from "./oracle-program.ts";
+import {
+  asNumber,
+  DOCUMENTS,
+  evaluate,
+  type Formula,
+  MIRROR,
+  MIRROR_SOURCE_BEFORE,
+  NODES,
+  type Place,
+  ProgramMaker,
+} from "./oracle-program.ts";
 import { openSite, type Site } from "./scheduler-setup.ts";
 
 export interface TrialOptions {
@@ -23,6 +33,8 @@ export interface TrialOptions {
   readonly gates: boolean;
   /** A third of the computations are asynchronous: they read before an await, after it, or both, and take some time. */
   readonly asynchronous?: boolean;
+  /** Computations read a document that an effect writes, and an asynchronous effect writes another one. */
+  readonly effects?: boolean;
   /** So few that unobserved documents are dropped all the time; then values are compared only at rest. */
   readonly residentDocumentsMax?: number;
   readonly steps: number;
@@ -42,6 +54,8 @@ export interface Sightings {
   dropped: number;
   /** Reads of plain code that were compared. */
   reads: number;
+  /** Documents of the asynchronous effect that were compared. */
+  echoed: number;
 }
 
 interface Observer {
@@ -51,7 +65,8 @@ interface Observer {
   calls: number;
 }
 
-const MIRROR = "mirror";
+/** Written by the asynchronous effect. */
+const ECHO = "echo";
 
 export class Trial {
   readonly sightings: Sightings = {
@@ -65,6 +80,7 @@ export class Trial {
     foreign: 0,
     dropped: 0,
     reads: 0,
+    echoed: 0,
   };
   readonly #seed: number;
   readonly #options: TrialOptions;
@@ -76,6 +92,7 @@ export class Trial {
   /** Transactions and holds of the line that are under way. */
   readonly #underWay: Promise<unknown>[] = [];
   readonly #gates: Gate[] = [];
+  #echoed: readonly Place[] = [];
   #mirrored: Place = { id: "d0", path: ["a"] };
   #here!: Site;
   #there!: Site;
@@ -86,7 +103,7 @@ export class Trial {
     this.#seed = seed;
     this.#options = options;
     this.#host = simulatedHost(seed);
-    this.#make = new ProgramMaker(new SeededRandom(seed, 7), options.circles);
+    this.#make = new ProgramMaker(new SeededRandom(seed, 7), options.circles, options.effects);
   }
 
   async run(): Promise<Sightings> {
@@ -112,17 +129,35 @@ export class Trial {
     await this.#host.advance(0);
     for (const id of DOCUMENTS) await this.#there.space.cell(id).pull();
     for (const id of NODES) this.#register(id);
-    this.#mirrored = this.#make.place(NODES.at(-1) as string);
+    this.#mirrored = this.#make.place(this.#options.effects ? MIRROR_SOURCE_BEFORE : (NODES.at(-1) as string));
     const mirror = this.#here.space.cell<number>(MIRROR);
     this.#here.space.effect(() => mirror.set(asNumber(this.#cell(this.#mirrored).get())), { id: MIRROR });
+    if (this.#options.effects) this.#addEcho();
     this.#here.line.plan = ({ method, request }) => {
       const reason = this.#rejectNext;
-      const isMirror = request?.patches.some(({ id }) => id === MIRROR);
-      if (method !== "commit" || !reason || (isMirror && reason === "refused")) return {};
+      const isOfEffect = request?.patches.some(({ id }) => id === MIRROR || id === ECHO);
+      if (method !== "commit" || !reason || (isOfEffect && reason === "refused")) return {};
       this.#rejectNext = undefined;
       this.sightings.rejections++;
       return { instead: rejected(reason, "read-moved", "rejected by the trial") };
     };
+  }
+
+  /** Reads before an await and after it, and writes last. */
+  #addEcho(): void {
+    const { space } = this.#here;
+    const echo = space.cell<number>(ECHO);
+    const [early, late] = [this.#make.place(NODES.at(-1) as string), this.#make.place(NODES.at(-1) as string)];
+    this.#echoed = [early, late];
+    const delayMs = this.#make.pick([undefined, 0, 1, 7, 30]);
+    space.effect(
+      async (run) => {
+        const number = asNumber(this.#cell(early).get());
+        await this.#delay(delayMs);
+        run.within(() => echo.set(number + asNumber(this.#cell(late).get())));
+      },
+      { id: ECHO },
+    );
   }
 
   // What happens -------------------------------------------------------------------------------------------------------
@@ -206,7 +241,7 @@ export class Trial {
   #flush(): void {
     for (const observer of this.#observers) observer.calls = 0;
     this.#here.space.flush();
-    if (this.#options.circles) return;
+    if (this.#options.circles || this.#options.effects) return;
     for (const { calls, place } of this.#observers) {
       if (calls > 1) this.#fail(`an observer of ${place.id} was called ${calls} times in one flush`);
     }
@@ -364,7 +399,7 @@ export class Trial {
 
   /** All compared documents are loaded, in both processes, until they are released. */
   #bringAll(): (() => void)[] {
-    const refs = [...DOCUMENTS, MIRROR].map((id) => ({ scope: SHARED_SCOPE, id }));
+    const refs = [...DOCUMENTS, MIRROR, ECHO].map((id) => ({ scope: SHARED_SCOPE, id }));
     return [this.#here, this.#there].flatMap((site) =>
       refs.map((ref) => {
         if (this.#replica(site).find(ref) === undefined) this.sightings.dropped++;
@@ -387,7 +422,7 @@ export class Trial {
 
   #compareNodes(oracle: Oracle): void {
     const { scheduler, space } = this.#here;
-    const demanded = oracle.demanded([...this.#observers.map(({ place }) => place), this.#mirrored]);
+    const demanded = oracle.demanded([...this.#observers.map(({ place }) => place), this.#mirrored, ...this.#echoed]);
     const nodes = NODES.flatMap((id) => scheduler.find(id) ?? []);
     const hasFailed = nodes.some((node) => node.live && node.error !== undefined);
     for (const node of nodes) {
@@ -417,10 +452,19 @@ export class Trial {
     if (mirrored.kind === "value" && mirror !== asNumber(mirrored.value)) {
       this.#fail(`the mirror shows ${mirror}, and the oracle says ${asNumber(mirrored.value)}`);
     }
+    this.#compareEcho(oracle, here.peek({ scope: SHARED_SCOPE, id: ECHO }));
     for (const id of DOCUMENTS) {
       const ref = { scope: SHARED_SCOPE, id };
       if (!equal(here.peek(ref), there.peek(ref))) this.#fail(`${id} is not the same in both processes`);
     }
+  }
+
+  #compareEcho(oracle: Oracle, echo: Json | undefined): void {
+    const read = this.#echoed.map((place) => oracle.seen(place));
+    if (read.length === 0 || read.some(({ kind }) => kind === "circular")) return;
+    const should = read.reduce((sum, seen) => sum + (seen.kind === "value" ? asNumber(seen.value) : 0), 0);
+    if (echo !== should) this.#fail(`the asynchronous effect has written ${echo}, and the oracle says ${should}`);
+    this.sightings.echoed++;
   }
 
   #oracle(): Oracle {
@@ -434,10 +478,7 @@ export class Trial {
 
   /** Also kept: an error that a callback throws goes to the error listeners, and would not fail the trial. */
   #fail(problem: string): never {
-    const { circles, gates, residentDocumentsMax } = this.#options;
-    const dropping = residentDocumentsMax === undefined ? "" : ", dropping";
-    const kinds = `${circles ? ", circles" : ""}${gates ? ", gates" : ""}${dropping}`;
-    this.#failure ??= new Error(`seed ${this.#seed}${kinds}: ${problem}`);
+    this.#failure ??= new Error(`seed ${this.#seed} with ${JSON.stringify(this.#options)}: ${problem}`);
     throw this.#failure;
   }
 

@@ -3,8 +3,9 @@ import { type LongPart, rounds, timeoutMs } from "../portable/long-run.ts";
 import { type Sightings, Trial, type TrialOptions } from "./oracle-trial.ts";
 
 const PART: LongPart = { name: "the scheduler beside the oracle", short: 400, long: 20_000, minutes: 1.2 };
+const MIXED: LongPart = { ...PART, short: 100, long: 5_000, minutes: 0.4 };
 
-async function trials(options: TrialOptions): Promise<Sightings & { seeds: number }> {
+async function trials(options: TrialOptions, part = PART): Promise<Sightings & { seeds: number }> {
   const total: Sightings & { seeds: number } = {
     seeds: 0,
     compared: 0,
@@ -17,8 +18,9 @@ async function trials(options: TrialOptions): Promise<Sightings & { seeds: numbe
     foreign: 0,
     dropped: 0,
     reads: 0,
+    echoed: 0,
   };
-  for (const seed of rounds(PART)) {
+  for (const seed of rounds(part)) {
     total.seeds = seed;
     const sightings = await new Trial(seed, options).run();
     for (const key of Object.keys(sightings) as (keyof Sightings)[]) total[key] += sightings[key];
@@ -32,7 +34,7 @@ describe("beside a naive scheduler that recomputes everything", () => {
     async () => {
       const met = await trials({ circles: false, gates: false, steps: 30 });
       for (const [what, count] of Object.entries(met))
-        if (what !== "circular" && what !== "dropped") expect([what, count > 100]).toEqual([what, true]);
+        if (!["circular", "dropped", "echoed"].includes(what)) expect([what, count > 100]).toEqual([what, true]);
       expect(met.circular).toBe(0);
     },
     timeoutMs(PART),
@@ -75,6 +77,29 @@ describe("beside a naive scheduler that recomputes everything", () => {
     },
     timeoutMs(PART),
   );
+
+  const MIXES: readonly [string, Omit<TrialOptions, "circles" | "steps">][] = [
+    ["with asynchronous computations and gates", { gates: true, asynchronous: true }],
+    [
+      "with asynchronous computations and documents dropped all the time",
+      { gates: false, asynchronous: true, residentDocumentsMax: 2 },
+    ],
+    ["with gates and documents dropped all the time", { gates: true, residentDocumentsMax: 2 }],
+    ["with effects that write what computations read", { gates: false, effects: true }],
+    ["with such effects and asynchronous computations", { gates: false, effects: true, asynchronous: true }],
+    ["with all of these", { gates: true, effects: true, asynchronous: true, residentDocumentsMax: 2 }],
+  ];
+  for (const [name, options] of MIXES)
+    test(
+      `[R30] [R15] [R44] [I1] ${name}: equal at every rest`,
+      async () => {
+        const met = await trials({ circles: false, steps: 30, ...options }, MIXED);
+        expect(met.compared).toBeGreaterThan(met.seeds);
+        if (options.residentDocumentsMax !== undefined) expect(met.dropped).toBeGreaterThan(met.seeds);
+        if (options.effects) expect(met.echoed).toBeGreaterThan(met.seeds);
+      },
+      timeoutMs(MIXED),
+    );
 
   /** Seeds that found a bug, with the bug. */
   const found: readonly (TrialOptions & { readonly seed: number; readonly what: string })[] = [

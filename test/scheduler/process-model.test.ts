@@ -5,7 +5,7 @@ import { type LongPart, rounds, timeoutMs } from "../portable/long-run.ts";
 import { type ProcessOptions, type ProcessSightings, ProcessTrial } from "./process-model.ts";
 
 const ALL: LongPart = { name: "processes that persist", short: 160, long: 3_000, minutes: 1 };
-const HALF: LongPart = { ...ALL, short: 80, long: 1_500 };
+const HALF: LongPart = { ...ALL, short: 80, long: 1_500, minutes: 0.5 };
 
 describe("several processes that persist the same computations", () => {
   const cases: readonly [string, ProcessOptions, LongPart][] = [
@@ -13,6 +13,12 @@ describe("several processes that persist the same computations", () => {
     ["3 processes", { processes: 3 }, ALL],
     ["2 processes with time gates", { processes: 2, gates: true }, HALF],
     ["2 processes that evict documents", { processes: 2, residentDocumentsMax: 3 }, HALF],
+    ["2 processes with asynchronous computations", { processes: 2, asynchronous: true }, HALF],
+    [
+      "3 processes with asynchronous computations, time gates and eviction",
+      { processes: 3, asynchronous: true, gates: true, residentDocumentsMax: 3 },
+      HALF,
+    ],
   ];
   for (const [name, options, part] of cases) {
     test(
@@ -32,4 +38,19 @@ describe("several processes that persist the same computations", () => {
       timeoutMs(part),
     );
   }
+
+  /** Seeds that found a bug, with the bug. */
+  const found: readonly [number, ProcessOptions, string][] = [
+    [521, { processes: 2, gates: true }, "[I7] a resumed node that reads a waiting node's output waits for its run"],
+    [
+      292,
+      { processes: 3, asynchronous: true, gates: true, residentDocumentsMax: 3 },
+      "[I7] a resumed node waits for an output that an evicted input hides",
+    ],
+  ];
+  for (const [seed, options, what] of found)
+    test(what, async () => {
+      const disk = new MemoryDisk();
+      await new ProcessTrial(seed, () => async (host) => memoryStore({ host, disk }), options).run(60);
+    });
 });

@@ -2,7 +2,8 @@
  * Several processes on one store, all of which persist the same computations (I12). They write, observe, pause, resume, are
  * killed and start again in random order. At every rest all of them run, and each of their observers must show the value that
  * the oracle computes from the stored documents. Each process has an effect that writes the value of a computation into a document of its own.
- * With gates, computations and the effect are debounced or throttled; with few resident documents, replicas evict.
+ * With gates, computations and the effect are debounced or throttled; with few resident documents, replicas evict; asynchronous computations
+ * are killed and paused while they wait.
  */
 import type { Cell } from "../../src/cells/cell.ts";
 import type { Host } from "../../src/host/host.ts";
@@ -11,6 +12,7 @@ import { type SimulatedHost, simulatedHost } from "../../src/host/simulated-host
 import { type SimulatedProcess, simulatedProcess } from "../../src/host/simulated-process.ts";
 import { equal } from "../../src/message/equality.ts";
 import type { Json } from "../../src/message/json.ts";
+import type { RunHandle } from "../../src/scheduler/node.ts";
 import { linkTo, SHARED_SCOPE } from "../../src/store/document.ts";
 import type { Store } from "../../src/store/store.ts";
 import { Oracle } from "./oracle.ts";
@@ -45,6 +47,8 @@ class Member {
 export interface ProcessOptions {
   readonly processes?: number;
   readonly gates?: boolean;
+  /** Some computations read before an await, after it, or both, and take some time. */
+  readonly asynchronous?: boolean;
   /** Documents that each replica keeps in memory. */
   readonly residentDocumentsMax?: number;
 }
@@ -64,6 +68,8 @@ export class ProcessTrial {
   readonly #options: ProcessOptions;
   /** Options of each computation and of the effect. */
   readonly #gates = new Map<string, { debounceMs?: number; throttleMs?: number }>();
+  /** The asynchronous computations: the same in every process. */
+  readonly #waits = new Map<string, { readonly reads: "before" | "after" | "both"; readonly delayMs: number }>();
   #mirrored!: Place;
 
   constructor(
@@ -86,6 +92,13 @@ export class ProcessTrial {
     if (this.#options.gates)
       for (const id of [...NODES, MIRROR])
         this.#gates.set(id, this.#make.pick([{}, { debounceMs: 30 }, { throttleMs: 40 }]));
+    if (this.#options.asynchronous)
+      for (const id of NODES)
+        if (this.#make.chance(2))
+          this.#waits.set(id, {
+            reads: this.#make.pick(["before", "after", "both"] as const),
+            delayMs: this.#make.pick([0, 1, 7, 30]),
+          });
     for (const member of this.#members) await this.#begin(member);
     for (const id of DOCUMENTS) {
       const link = this.#link();
@@ -251,8 +264,17 @@ export class ProcessTrial {
           }
         },
       });
-    const gate = this.#gates.get(id) ?? {};
-    return space.computed<Json>(id, compute, { fingerprint: JSON.stringify(formula), ...gate });
+    const options = { fingerprint: JSON.stringify(formula), ...this.#gates.get(id) };
+    const wait = this.#waits.get(id);
+    if (wait === undefined) return space.computed<Json>(id, compute, options);
+    const asynchronous = async (run: RunHandle) => {
+      const early = wait.reads === "after" ? undefined : compute();
+      await new Promise<void>((resolve) => {
+        member.host.timer(wait.delayMs, resolve);
+      });
+      return wait.reads === "before" ? (early as Json) : run.within(compute);
+    };
+    return space.computed<Json>(id, asynchronous, options);
   }
 
   #cell(member: Member, { id, path }: Place): Cell<Json> {

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "#test";
-import type { SchedulerNode } from "../../src/scheduler/node.ts";
-import type { RunHandle } from "../../src/scheduler/run-handle.ts";
+import { causesIn, causesOf } from "../../src/scheduler/causes.ts";
+import type { RunHandle, SchedulerNode } from "../../src/scheduler/node.ts";
 import type { Notification } from "../../src/store/change.ts";
 import { type RejectionClass, rejected } from "../../src/store/rejection.ts";
 import { Calls, setup } from "./scheduler-setup.ts";
@@ -20,7 +20,7 @@ describe("every run knows its node and its causes", () => {
     const own = told.find(({ changes }) => changes.some(({ id }) => id === "b"));
     const source = own?.source as SchedulerNode;
     expect(source.id).toBe("copier");
-    expect(source.lastCauses.map(String)).toEqual(["a /x"]);
+    expect(causesIn(source.lastReason).map(String)).toEqual(["a /x"]);
   });
 
   test("[I8] a branch that never looks at the cause again carries it all the same", async () => {
@@ -110,12 +110,12 @@ describe("every run knows its node and its causes", () => {
     });
     await quiet();
     await space.transact(() => a.set(2), { changeGroup: "g" });
-    expect(node.causes).toEqual([]);
+    expect(causesOf(node)).toEqual([]);
     a.set(3);
     await space.idle();
-    expect(node.causes.map(String)).toEqual(["a"]);
+    expect(causesOf(node).map(String)).toEqual(["a"]);
     scheduler.remove(node);
-    expect(node.causes).toEqual([]);
+    expect(causesOf(node)).toEqual([]);
     scheduler.checkInvariants();
   });
 

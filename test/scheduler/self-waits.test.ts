@@ -1,6 +1,6 @@
 /** Waits for rest inside work that rest waits for. */
 import { describe, expect, test } from "#test";
-import type { RunHandle } from "../../src/scheduler/run-handle.ts";
+import type { RunHandle } from "../../src/scheduler/node.ts";
 import { setup } from "./scheduler-setup.ts";
 
 const REFUSED = { code: "SCHEDULER_WAITS_FOR_ITSELF" };

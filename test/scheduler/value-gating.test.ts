@@ -1,6 +1,7 @@
 import { describe, expect, test } from "#test";
 import type { Json } from "../../src/message/json.ts";
-import type { Address } from "../../src/scheduler/address.ts";
+import { causesIn } from "../../src/scheduler/causes.ts";
+import type { Address } from "../../src/scheduler/node.ts";
 import { Calls, setup } from "./scheduler-setup.ts";
 
 /** A node that reads exactly these places, and how often it ran after its first run. */
@@ -120,7 +121,7 @@ describe("only a changed value makes a node run again", () => {
       cell.key("b").set(2);
     };
     expect(runsAfter(write)).toBe(1);
-    expect(node.lastCauses.map(String)).toEqual(["doc /a", "doc /b"]);
+    expect(causesIn(node.lastReason).map(String)).toEqual(["doc /a", "doc /b"]);
   });
 
   test("[I3] a value that is changed and changed back before readers are told is no change", async () => {

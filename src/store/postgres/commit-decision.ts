@@ -36,19 +36,21 @@ export interface ResolvedEntries {
   readonly places: readonly ({ readonly id: number } | { readonly fresh: number })[];
 }
 
-/** The entries that are not in the journal. Rows that a repeated entry changes (a failed one that is done) are changed. */
+/** The entries that are not in the journal; `also-old`: events behind the horizon too. Rows that a repeated entry changes (a failed one that is done) are changed. */
 export async function resolveEntries(
   link: Link,
   m: string,
   entries: readonly EncodedEntry[],
   nowMs: number,
+  takes: "new" | "also-old" = "new",
 ): Promise<ResolvedEntries | Rejection> {
   if (entries.length === 0) return { kind: "resolved", fresh: [], places: [] };
   const ids = [...new Set(entries.map(({ messageId }) => messageId))];
   const rows = await link.query(`SELECT * FROM ${m}.event_journal WHERE message_id = ANY ($1::text[])`, [ids]);
   const [meta] = await link.query(`SELECT horizon_ms, consumers_version FROM ${m}.meta`);
   const stored = new Map<string, Row>(rows.map((row) => [String(row["message_id"]), row]));
-  const old = outlivedEntry(entries, Number(meta?.["horizon_ms"]), (id) => stored.has(id));
+  const horizonMs = takes === "also-old" ? 0 : Number(meta?.["horizon_ms"]);
+  const old = outlivedEntry(entries, horizonMs, (id) => stored.has(id));
   if (old !== undefined) return old;
   const fresh: EncodedEntry[] = [];
   const freshAt = new Map<string, number>();

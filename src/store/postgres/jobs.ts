@@ -61,8 +61,16 @@ export interface StatementsJob {
   readonly answer: Answer<unknown>;
 }
 
+/** Moves events that the user's transactions have published to the journal. Answers whether more rows wait. */
+export interface OutboxJob {
+  readonly kind: "outbox";
+  readonly parks: false;
+  readonly bytes: 0;
+  readonly answer: Answer<boolean>;
+}
+
 export type BatchedJob = CommitJob | AppendJob | SettleJob;
-export type Job = BatchedJob | CallJob | StatementsJob;
+export type Job = BatchedJob | CallJob | StatementsJob | OutboxJob;
 
 /** Throws for data that no backend can hold; returns a rejection if it is too large. */
 export function commitJob(
@@ -80,6 +88,7 @@ export function commitJob(
   const request = given.admitted === ADMITTED ? given : ownCopy(given);
   const patches = sizedPatches(request.patches);
   let { bytes } = encoded;
+  for (const statement of request.statements ?? []) bytes += JSON.stringify(statement).length;
   for (const patch of patches) bytes += patch.bytes;
   return { kind: "commit", request, patches, entries: encoded.entries, bytes, answer };
 }

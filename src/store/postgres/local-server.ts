@@ -26,6 +26,7 @@ import { basename, delimiter, dirname, join } from "node:path";
 import { systemHost } from "../../host/system-host.ts";
 import { StoreError } from "../store.ts";
 
+/** Options of `LocalServer.start`. */
 export interface LocalServerOptions {
   /** The data directory; it is made if it is missing. Default: a temporary one, removed at the end. */
   readonly data?: string | undefined;

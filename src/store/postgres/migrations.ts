@@ -4,6 +4,7 @@
  */
 import { StoreError } from "../store.ts";
 import type { Link } from "./link.ts";
+import { outboxFunctions, outboxTables } from "./outbox.ts";
 import { functionsOf, SCHEMA_VERSION, tablesOf } from "./schema.ts";
 
 export interface Migration {
@@ -49,7 +50,7 @@ export async function requireSchema(link: Link, schema: string): Promise<void> {
 }
 
 function functionsFirst(schema: string): string {
-  return `${tablesOf(schema)}\n${functionsOf(schema)}`;
+  return `${tablesOf(schema)}\n${outboxTables(schema)}\n${functionsOf(schema)}\n${outboxFunctions(schema)}`;
 }
 
 function refuseNewer(version: number): void {

@@ -7,6 +7,7 @@ import { checkPayloadBound } from "../request-check.ts";
 import { StoreError } from "../store.ts";
 import { DEFAULT_SCHEMA } from "./schema.ts";
 
+/** Options of `openPostgresStore`. */
 export interface PostgresStoreOptions {
   /** `postgres://user:password@host:port/database`. Several URLs: the first server that takes writes is used. */
   readonly url: string | readonly string[];
@@ -24,6 +25,7 @@ export interface PostgresStoreOptions {
   readonly tuning?: PostgresTuning;
 }
 
+/** Limits and times of a Postgres store. */
 export interface PostgresTuning {
   /** Commits of a space that the feed reaches back to. */
   readonly feedCommits?: number;

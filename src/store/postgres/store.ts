@@ -55,6 +55,7 @@ import {
   type StoreChange,
   StoreError,
   type StoreStats,
+  type UserTables,
 } from "../store.ts";
 import type { BatchAnswer } from "./batch.ts";
 import { hasCommits } from "./commit-decision.ts";
@@ -98,6 +99,7 @@ export async function openPostgresStore(options: PostgresStoreOptions): Promise<
 
 export class PostgresStore implements Store {
   readonly backend = "postgres";
+  readonly userTables: UserTables;
   readonly #options: ResolvedOptions;
   readonly #m: string;
   readonly #writer: Writer;
@@ -108,16 +110,23 @@ export class PostgresStore implements Store {
   /** Commits per space since its change log was shortened. */
   readonly #moves = new Map<string, number>();
   #readStatements = 0;
+  /** `isAsked`: rows were published since the last look began. */
+  #outbox = { isMoving: false, isAsked: false };
 
   constructor(options: ResolvedOptions) {
     this.#options = options;
     this.#m = options.schema;
+    this.userTables = { isReserved: (table) => table.startsWith(`${options.schema}.`) };
     this.#writer = new Writer(options, {
       wrote: (spaces, journal) => this.#wrote(spaces, journal),
       fold: (list) => this.#fold(list),
       connection: () => this.#watch.connectionChanged(),
     });
-    this.#watch = new Watch(options, () => this.#writer.incarnation);
+    this.#watch = new Watch(
+      options,
+      () => this.#writer.incarnation,
+      () => this.#moveOutbox(),
+    );
   }
 
   async open(): Promise<void> {
@@ -512,6 +521,19 @@ export class PostgresStore implements Store {
 
   #dropReader(): void {
     this.#reader = undefined;
+  }
+
+  /** Moves published events until none is left. A failure is harmless: the next look finds them. */
+  #moveOutbox(): void {
+    this.#outbox.isAsked = true;
+    if (this.#outbox.isMoving || this.#isClosed) return;
+    this.#outbox = { isMoving: true, isAsked: false };
+    const answer = (isFull: boolean | Error) => {
+      const { isAsked } = this.#outbox;
+      this.#outbox = { isMoving: false, isAsked: false };
+      if (isFull === true || isAsked) this.#moveOutbox();
+    };
+    this.#writer.submit({ kind: "outbox", parks: false, bytes: 0, answer });
   }
 
   #wrote(spaces: readonly string[], journal: boolean): void {

@@ -25,12 +25,24 @@ interface Hint {
   readonly by: number;
   readonly spaces: readonly string[] | undefined;
   readonly journal: boolean;
+  /** Sent by `publish`: the outbox has rows. */
+  readonly outbox?: true;
+}
+
+/** The other writers, as a look finds them. */
+interface Counters {
+  readonly sum: string;
+  readonly others: number;
+  /** No live writer is older than this one. */
+  readonly isFirst: boolean;
+  readonly outbox: boolean;
 }
 
 export class Watch {
   readonly #options: ResolvedOptions;
   readonly #host: Host;
   readonly #incarnation: () => number;
+  readonly #published: () => void;
   readonly #watchers = new Set<ListenerCalls>();
   #link: Link | undefined;
   #isConnecting = false;
@@ -40,16 +52,20 @@ export class Watch {
   #seen: string | undefined;
   /** Whether another writer is open: without one, no hint is sent. */
   #hasOthers = true;
+  /** Whether this store moves published events at once; the others leave it to the next look. */
+  #isFirst = true;
   #hintTimer: Timer | undefined;
   #hintSpaces = new Set<string>();
   #hintJournal = false;
   /** Statements of polls and hints. */
   statements = 0;
 
-  constructor(options: ResolvedOptions, incarnation: () => number) {
+  /** `published`: events of the user's transactions wait in the outbox. */
+  constructor(options: ResolvedOptions, incarnation: () => number, published: () => void) {
     this.#options = options;
     this.#host = options.host;
     this.#incarnation = incarnation;
+    this.#published = published;
   }
 
   add(listener: (change: StoreChange) => void): () => void {
@@ -151,25 +167,34 @@ export class Watch {
     const counters = link && (await this.#counters(link));
     if (counters === undefined) return;
     this.#hasOthers = counters.others > 0;
+    this.#isFirst = counters.isFirst;
+    if (counters.outbox) this.#published();
     const hasMoved = this.#seen !== counters.sum;
     this.#seen = counters.sum;
     if (hasMoved) this.#tell({ by: 0, spaces: undefined, journal: true });
   }
 
-  async #counters(link: Link): Promise<{ readonly sum: string; readonly others: number } | undefined> {
+  async #counters(link: Link): Promise<Counters | undefined> {
     this.statements++;
     const [row] = await link.query(
       `SELECT coalesce(sum(moves), 0)::text || ' ' || coalesce(max(incarnation), 0) AS sum,
-         count(*) FILTER (WHERE NOT ended) AS others FROM ${this.#options.schema}.writer WHERE incarnation <> $1`,
+         count(*) FILTER (WHERE NOT ended) AS others,
+         count(*) FILTER (WHERE NOT ended AND incarnation < $1 AND seen_at > clock_timestamp() - interval '30 s') = 0 AS first,
+         EXISTS (SELECT FROM ${this.#options.schema}.outbox WHERE problem IS NULL) AS outbox
+       FROM ${this.#options.schema}.writer WHERE incarnation <> $1`,
       [this.#incarnation()],
       `${this.#options.schema} look`,
     );
-    return row && { sum: String(row["sum"]), others: Number(row["others"]) };
+    if (row === undefined) return undefined;
+    const { sum, others, first, outbox } = row;
+    return { sum: String(sum), others: Number(others), isFirst: first === true, outbox: outbox === true };
   }
 
   #told(payload: string): void {
     const hint = JSON.parse(payload) as Hint;
-    if (hint.by !== this.#incarnation()) this.#tell(hint);
+    if (hint.outbox === true) {
+      if (this.#isFirst) this.#published();
+    } else if (hint.by !== this.#incarnation()) this.#tell(hint);
   }
 
   #tell({ spaces, journal }: Hint): void {

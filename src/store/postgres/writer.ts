@@ -25,7 +25,9 @@ import type { AppendJob, BatchedJob, CommitJob, Job, SettleJob } from "./jobs.ts
 import { changeDue } from "./journal-work.ts";
 import { Link, type Row } from "./link.ts";
 import type { ResolvedOptions } from "./options.ts";
+import { type Published, takePublished } from "./outbox.ts";
 import { LANE_COUNT } from "./schema.ts";
+import { runStatements, statementRejection } from "./user-statements.ts";
 
 /** Tries of a batch that the database aborts (deadlock), or of a decision whose facts change. */
 const TRIES_MAX = 20;
@@ -46,6 +48,13 @@ export interface WriterEvents {
 
 /** The result of a job that was decided with its facts. */
 type Decision = { readonly kind: "answer"; readonly text: string } | { readonly kind: "apply"; readonly batch: Batch };
+
+/** The result of a transaction. `moves: 0`: it changed no rows that other kernels look at. */
+interface Worked<D> {
+  readonly answer: string;
+  readonly decision: D;
+  readonly moves?: 0;
+}
 
 export class Writer {
   readonly #options: ResolvedOptions;
@@ -319,6 +328,7 @@ export class Writer {
     const [first] = jobs as readonly [Job];
     if (first.kind === "call") return this.#call(first);
     if (first.kind === "statements") return this.#statements(first);
+    if (first.kind === "outbox") return this.#moveOutbox(first);
     return this.#batched(jobs.filter(isBatched));
   }
 
@@ -351,6 +361,7 @@ export class Writer {
 
   /** False if the database refused it. */
   async #send(batch: Batch): Promise<boolean> {
+    if (batch.statements.length > 0) return this.#sendWithStatements(batch);
     const text = batch.text();
     let answer: string;
     try {
@@ -372,6 +383,29 @@ export class Writer {
     this.stats.bytesWritten += text.length;
     this.#applied(batch, JSON.parse(answer) as BatchAnswer);
     return true;
+  }
+
+  /** A batch with statements on the user's tables takes a transaction of several calls. */
+  async #sendWithStatements(batch: Batch): Promise<boolean> {
+    const [job] = batch.jobs;
+    try {
+      const { answer } = await this.#inTransaction<undefined>(
+        async (link, nowMs) => ({ answer: await this.#apply(link, batch, nowMs), decision: undefined }),
+        "rebuild",
+      );
+      this.#applied(batch, JSON.parse(answer) as BatchAnswer);
+      return true;
+    } catch (error) {
+      const rejection = statementRejection(error);
+      if (rejection === undefined) {
+        if (!(error instanceof DatabaseError) || error.kind !== "refused") throw error;
+        return false;
+      }
+      // The others of the batch are sent again without it.
+      if (batch.jobs.length > 1 || job?.kind !== "commit") return false;
+      job.answer(rejection);
+      return true;
+    }
   }
 
   #applied(batch: Batch, answer: BatchAnswer): void {
@@ -403,6 +437,16 @@ export class Writer {
 
   /** Decides and applies one job with all facts, in one transaction. */
   async #decide(job: BatchedJob): Promise<void> {
+    try {
+      await this.#decideNow(job);
+    } catch (error) {
+      const rejection = statementRejection(error);
+      if (rejection === undefined || job.kind !== "commit") throw error;
+      job.answer(rejection);
+    }
+  }
+
+  async #decideNow(job: BatchedJob): Promise<void> {
     const { answer, decision } = await this.#inTransaction<Decision | undefined>(async (link, nowMs) => {
       const decision = await this.#decision(link, job, nowMs);
       if (decision.kind === "answer") return { answer: decision.text, decision };
@@ -429,6 +473,7 @@ export class Writer {
       this.#incarnation,
       batch.place.lastId,
     ]);
+    if (batch.statements.length > 0) await runStatements(link, batch.statements);
     return String(row?.["answer"]);
   }
 
@@ -492,6 +537,26 @@ export class Writer {
     job.answer(answer);
   }
 
+  /** Moves published events to the journal, in the transaction that removes them from the outbox. */
+  async #moveOutbox(job: Job & { kind: "outbox" }): Promise<void> {
+    const { payloadBytesMax } = this.#options.tuning;
+    const { answer, decision } = await this.#inTransaction<{ taken: Published; batch: Batch }>(async (link, nowMs) => {
+      const taken = await takePublished(link, this.#m, nowMs, payloadBytesMax);
+      const batch = this.#newBatch({ bases: new Map() });
+      if (taken.entries.length === 0) return { answer: "{}", decision: { taken, batch }, moves: 0 };
+      batch.add({ kind: "append", entries: taken.entries, bytes: 0, answer: () => {} });
+      return { answer: await this.#apply(link, batch, nowMs), decision: { taken, batch } };
+    }, "refused");
+    if (decision === undefined) return job.answer(true);
+    const { taken, batch } = decision;
+    if (taken.entries.length > 0) this.#applied(batch, JSON.parse(answer) as BatchAnswer);
+    for (const problem of taken.problems) {
+      const what = `an event that ${this.#m}.publish was given stays in the outbox: ${problem}`;
+      this.#host.report(new StoreError("STORE_MISUSE", what));
+    }
+    job.answer(taken.isFull);
+  }
+
   async #statements(job: Job & { kind: "statements" }): Promise<void> {
     const { answer } = await this.#inTransaction<undefined>(async (link, nowMs) => {
       const result = await job.run(link, nowMs);
@@ -503,10 +568,10 @@ export class Writer {
 
   /** Runs statements in one transaction with the writer's turn. Repeated, it gets the first answer. */
   #inTransaction<D>(
-    work: (link: Link, nowMs: number) => Promise<{ answer: string; decision: D }>,
-    again?: "refused",
+    work: (link: Link, nowMs: number) => Promise<Worked<D>>,
+    again?: "refused" | "rebuild",
   ): Promise<{ answer: string; decision: D | undefined }> {
-    let last: { answer: string; decision: D } | undefined;
+    let last: Worked<D> | undefined;
     return this.#exactlyOnce(
       async (number) => {
         const link = this.#link;
@@ -518,10 +583,11 @@ export class Writer {
           if (typeof known === "string") return last?.answer === known ? last : { answer: known, decision: undefined };
           const nowMs = this.#hostMs() ?? (await this.#databaseMs(link));
           last = await work(link, nowMs);
-          await link.query(`SELECT ${this.#m}.answer_v1($1, $2, $3, 1, NULL)`, [
+          await link.query(`SELECT ${this.#m}.answer_v1($1, $2, $3, $4, NULL)`, [
             this.#incarnation,
             number,
             last.answer,
+            last.moves ?? 1,
           ]);
           return last;
         });

@@ -70,7 +70,8 @@ export function journalStatements(connection: Connection) {
       "UPDATE delivery SET status = 'removing', awaits = NULL WHERE awaits = ? AND event IN (SELECT value FROM json_each(?))",
     ),
     unpark: prepare(
-      "UPDATE event_journal SET next_attempt_at = NULL WHERE status = 'pending' AND id IN (SELECT value FROM json_each(?))",
+      // By id: with a bare `status` the engine reads the index of all pending rows.
+      "UPDATE event_journal SET next_attempt_at = NULL WHERE +status = 'pending' AND id IN (SELECT value FROM json_each(?))",
     ),
     claim: prepare(
       "UPDATE event_journal SET status = 'processing', lease = ?, attempts = attempts + 1, begun = 0, processed_at = NULL, " +

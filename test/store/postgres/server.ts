@@ -46,6 +46,26 @@ export function testServer({ crashes = false } = {}): TestServer {
   };
 }
 
+/** A client of the package `pg`, as a user's app has it. Its types are not installed. */
+export interface UserClient extends AsyncDisposable {
+  query(text: string, values?: readonly unknown[]): Promise<{ readonly rows: readonly Record<string, unknown>[] }>;
+}
+
+const PG: string = "pg";
+
+export async function userClient(url: string): Promise<UserClient> {
+  const { Client } = ((await import(PG)) as { default: { Client: new (url: string) => UserClient & Connecting } })
+    .default;
+  const client = new Client(url);
+  await client.connect();
+  return Object.assign(client, { [Symbol.asyncDispose]: () => client.end() });
+}
+
+interface Connecting {
+  connect(): Promise<void>;
+  end(): Promise<void>;
+}
+
 let lastSchema = 0;
 
 /** A schema name that no other test uses. */

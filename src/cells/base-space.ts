@@ -1,0 +1,522 @@
+/**
+ * The parts of a space that need no list, collection or piece: cells, computations, effects and transactions over one
+ * replica and one scheduler. `Space` adds the others, which are made of these.
+ */
+import { Grace } from "../host/grace.ts";
+import type { Host } from "../host/host.ts";
+import { DRAIN_MS } from "../limits.ts";
+import { equal } from "../message/equality.ts";
+import { INSPECT } from "../message/inspect.ts";
+import { ComputedError } from "../scheduler/computed-error.ts";
+import { Fingerprints } from "../scheduler/fingerprint.ts";
+import type { ErrorListener } from "../scheduler/introspection.ts";
+import type { Address, NodeSpec, RunHandle, SchedulerNode } from "../scheduler/node.ts";
+import { Scheduler } from "../scheduler/scheduler.ts";
+import { gaveUp } from "../scheduler/unfinished.ts";
+import { ambientClearance, withClearance } from "../store/clearance.ts";
+import { SHARED_SCOPE } from "../store/document.ts";
+import { type Label, labelOf } from "../store/label.ts";
+import { ReceiptKeeper, type ReceiptPolicy } from "../store/receipt-keeper.ts";
+import type { Replica } from "../store/replica.ts";
+import { type Store, StoreError } from "../store/store.ts";
+import type { AttemptKind } from "../work/attempt.ts";
+import { Outbox, type Requester } from "../work/outbox.ts";
+import { Receipts } from "../work/receipts.ts";
+import type { Refusal } from "../work/refusal.ts";
+import type { Tx } from "../work/tx.ts";
+import { Cell, type CellOptions, observeConfirmed, ownDefault, type SinkOptions } from "./cell.ts";
+import { type BeginOptions, CellTransaction } from "./cell-transaction.ts";
+import { Computed } from "./computed.ts";
+import { EffectCleanup } from "./effect-cleanup.ts";
+import { type Declassification, declassify } from "./labels.ts";
+import { LateWrites } from "./late-writes.ts";
+import { LinkedCell } from "./linked-cell.ts";
+import type { LinkTargets } from "./links.ts";
+import type { Described, StandardSchema } from "./schema.ts";
+import { type Migrate, ShapedCell } from "./shaped-cell.ts";
+import { Stream } from "./stream.ts";
+import { type TransactOptions, type TransactSpace, transact, transactInside } from "./transact.ts";
+import type { Frozen, Initial, Stored } from "./value-types.ts";
+
+/** The store of a space, its name and its options. */
+export interface SpaceOptions {
+  readonly store: Store;
+  /** Time and chance; those of the process unless given. */
+  readonly host?: Host;
+  readonly name: string;
+  /** Shared by spaces that link to each other; one is made if it is not given. */
+  readonly scheduler?: Scheduler;
+  /** Other open spaces that links may lead to. */
+  readonly neighbours?: ReadonlyMap<string, Replica>;
+  /**
+   * Keeps what is computed over a restart. A value is taken up again if the code that made it is the same: the text of its function and
+   * this version, which has to change when anything changes that the functions call or have captured.
+   */
+  readonly persist?: { readonly version: string };
+  /**
+   * Documents kept in memory, 100,000 unless given. Beyond, those that nobody observes are dropped: cells lead to them as before, and the
+   * first read after that finds them as it finds a document that is not loaded yet.
+   */
+  readonly residentDocumentsMax?: number;
+  /** How long receipts of the whole store are kept; for ever unless given. */
+  readonly receipts?: ReceiptPolicy | undefined;
+  /**
+   * Told what goes wrong where nobody is answered: a computed value or an effect that throws, a write that is taken back. Unless given, and
+   * unless somebody listens with `scheduler.onError`, it is a line on the console. A shared scheduler tells of all its spaces.
+   */
+  readonly onError?: ErrorListener;
+  /**
+   * The state that sinks and two-step effects are called with. `speculative`: as soon as it is applied here. `confirmed`: when the store has
+   * it. Default `speculative`; a kernel's space observes `confirmed`.
+   */
+  readonly observe?: "speculative" | "confirmed";
+  /**
+   * How plain code reads a value that is not loaded. `absent`: as the default or `undefined`, and `isLoaded` tells.
+   * `refused`: it gets `NotReady`. Default `absent`; spaces of a kernel refuse.
+   */
+  readonly unloaded?: "absent" | "refused";
+}
+
+/** Options of a cell of a space. */
+export interface SpaceCellOptions<T = unknown> extends CellOptions<T> {
+  /** The scope of its document; that of the space unless given. */
+  readonly scope?: string;
+  /** Makes the current shape of a stored value that the schema does not take. The next write stores it. */
+  readonly migrate?: Migrate<unknown>;
+}
+
+/** Options of an effect. */
+export interface EffectOptions extends NodeOptions {
+  readonly id?: string;
+}
+
+/** Options of a computed value or an effect. */
+export interface NodeOptions extends SinkOptions {
+  /** Cells that it is known to read; they are brought up to date before its first run. */
+  readonly reads?: readonly Cell<unknown>[];
+  /** Cells that a computed value writes besides its result; a reader of one of them runs it like a reader of the result. */
+  readonly writes?: readonly Cell<unknown>[];
+  /** False: computed again after a restart, though the space keeps what it computes. */
+  readonly persist?: boolean;
+  /** Stands for the text of the function in telling whether the code is the same. */
+  readonly fingerprint?: string;
+}
+
+export abstract class BaseSpace implements LinkTargets, AsyncDisposable {
+  readonly name: string;
+  readonly scheduler: Scheduler;
+  readonly late: LateWrites;
+  readonly observesConfirmed: boolean;
+  readonly refusesUnloaded: boolean;
+  /** Asks for handlers of this space; a kernel sets it. */
+  requester: Requester | undefined;
+  readonly #host: Host;
+  readonly #replica: Replica;
+  readonly #neighbours: ReadonlyMap<string, Replica> | undefined;
+  readonly #ownsScheduler: boolean;
+  readonly #unlisten: (() => void) | undefined;
+  readonly #receipts: ReceiptKeeper | undefined;
+  /** Only where computed values are kept. */
+  readonly #fingerprints: Fingerprints | undefined;
+  /** Effects that end with the space; of a scheduler of its own all do. */
+  readonly #observers = new Set<SchedulerNode>();
+  #effects = 0;
+  /** Of `transact`. */
+  readonly #outbox: Outbox;
+  /** Made by the first entry point. */
+  #known: Receipts | undefined;
+  /** Of plain code without a clearance; made by the first one. */
+  #transactions: TransactSpace | undefined;
+  #closing: Promise<void> | undefined;
+
+  protected constructor(options: SpaceOptions, host: Host, replica: Replica) {
+    this.name = options.name;
+    this.#host = host;
+    this.#replica = replica;
+    this.#neighbours = options.neighbours;
+    this.#ownsScheduler = options.scheduler === undefined;
+    this.#fingerprints = options.persist && new Fingerprints(options.persist.version);
+    this.scheduler = options.scheduler ?? new Scheduler({ host });
+    this.#outbox = this.outbox(`space ${this.name}`);
+    this.late = new LateWrites(host, this.scheduler);
+    this.observesConfirmed = options.observe === "confirmed";
+    this.refusesUnloaded = options.unloaded === "refused";
+    if (this.observesConfirmed) this.scheduler.holdsSends = true;
+    this.#unlisten = options.onError && this.scheduler.onError(options.onError);
+    const { store, receipts: policy } = options;
+    const tell = (trouble: unknown) => this.scheduler.report(trouble);
+    replica.onTrouble = tell;
+    this.#receipts = policy && new ReceiptKeeper({ host, store, policy, tell });
+    this.#receipts?.start();
+  }
+
+  replica(space: string): Replica {
+    if (space === this.name) return this.#replica;
+    const neighbour = this.#neighbours?.get(space);
+    if (neighbour) return neighbour;
+    throw new Error(`a link leads to space "${space}", which is not open here; open it and pass it as a neighbour`);
+  }
+
+  /** Why acknowledged commits of this process are missing, since a restore or failover; undefined if none is. */
+  get historyLost(): string | undefined {
+    return this.#replica.historyLost;
+  }
+
+  outbox(source: string): Outbox {
+    return new Outbox({ source, space: this, requester: () => this.requester });
+  }
+
+  /** The cell that reads the place and is made of links: a list, the result of a piece. */
+  abstract readerOf(address: Address): Cell<unknown> | undefined;
+
+  /** Called by `close` when commands have ended. */
+  protected abstract closePieces(): void;
+
+  // Cells ----------------------------------------------------------------------------------------------------------------
+
+  /**
+   * A place that keeps one value. With an initial value, a read never gives `undefined`; without one it does until the first write.
+   * The type is inferred from the initial value or the schema, or given.
+   */
+  cell<T = unknown>(id: string): Cell<Stored<T> | undefined>;
+  cell<Schema extends StandardSchema>(
+    id: string,
+    initial: Described<Schema>,
+    options: SpaceCellOptions & { readonly schema: Schema },
+  ): Cell<Frozen<Described<Schema>>>;
+  cell<Schema extends StandardSchema>(
+    id: string,
+    initial: undefined,
+    options: SpaceCellOptions & { readonly schema: Schema },
+  ): Cell<Frozen<Described<Schema>> | undefined>;
+  cell<T = unknown>(id: string, initial: undefined, options?: SpaceCellOptions<T>): Cell<Stored<T> | undefined>;
+  cell<T>(id: string, initial: Initial<T>, options?: SpaceCellOptions<T>): Cell<Stored<T>>;
+  cell<T>(id: string, initial?: T, options?: SpaceCellOptions<T>): Cell<T> {
+    // Most cells have no options: none are created for them.
+    if (initial === undefined && options === undefined)
+      return new Cell<T>(this.scheduler.document(this.#replica, { scope: SHARED_SCOPE, id }), this);
+    const { scope = SHARED_SCOPE, migrate, ...given } = options ?? {};
+    const ofCell = initial === undefined ? given : { ...given, default: ownDefault(initial, id) };
+    const address = this.scheduler.document(this.#replica, { scope, id });
+    if (migrate !== undefined && given.schema === undefined)
+      throw new StoreError(
+        "STORE_MISUSE",
+        `cell "${id}" has migrate and no schema; a schema tells which values are old`,
+      );
+    const cell =
+      given.schema === undefined
+        ? new Cell<T>(address, this, ofCell)
+        : new ShapedCell<T>(address, this, ofCell, migrate as Migrate<T> | undefined);
+    // `label` reports labels that cannot be stored.
+    if (given.label !== undefined) cell.label(given.label).catch(() => undefined);
+    return cell;
+  }
+
+  /** A value derived from others: recomputed when somebody looks and something it read has changed, never else. */
+  computed<T>(
+    id: string,
+    compute: (run: RunHandle) => T | Promise<T>,
+    options?: NodeOptions,
+  ): Computed<Frozen<Awaited<T>>> {
+    const known = this.scheduler.computationOf(this.#replica, id);
+    if (known) this.#requireMadeHere(known, id);
+    const persisted = options?.persist === false ? undefined : this.#fingerprints?.of(compute, options?.fingerprint);
+    if (known) {
+      this.scheduler.remake(known, compute, persisted);
+      return new Computed<Frozen<Awaited<T>>>(known, this);
+    }
+    const spec: NodeSpec = {
+      kind: "computation",
+      id,
+      run: compute,
+      ...this.#outputsOf(id, options?.writes),
+      persisted,
+    };
+    const node = this.scheduler.register(options === undefined ? spec : specOf(spec, options));
+    return new Computed<Frozen<Awaited<T>>>(node, this);
+  }
+
+  #outputsOf(id: string, writes: readonly Cell<unknown>[] = []): Pick<NodeSpec, "outputs" | "outputIn"> {
+    if (writes.length === 0) return { outputIn: this.#replica };
+    const output = this.scheduler.document(this.#replica, { scope: SHARED_SCOPE, id });
+    return { outputs: [output, ...writes.map(({ address }) => address)] };
+  }
+
+  /**
+   * A node that writes into places below the given cells, which places only its run decides: an index, for example. It runs
+   * without a reader, when no other node is left to run, and before a node that reads below those cells. Returns how to end it.
+   */
+  materialize(
+    id: string,
+    into: readonly Cell<unknown>[],
+    run: (run: RunHandle) => unknown,
+    options: NodeOptions = {},
+  ): () => void {
+    const envelope = into.map(({ address }) => address);
+    return this.observe(specOf({ kind: "computation", id, run, envelope }, options));
+  }
+
+  /** Options of a computation whose code is what it was made of rather than its function; nothing where nothing is kept. */
+  madeOf(...parts: readonly (string | ((...parameters: never[]) => unknown))[]): NodeOptions | undefined {
+    return this.#fingerprints && { fingerprint: parts.map(String).join("\n") };
+  }
+
+  /**
+   * Takes up again what the code registers where the last process left it: a computation whose inputs have not changed does not run, one
+   * whose inputs have does when somebody looks. Resolves when all of it is known; until then nothing runs.
+   */
+  restore<T>(build: () => T): Promise<T> {
+    return this.scheduler.resume(build);
+  }
+
+  /**
+   * A node that runs again makes its children again; those of the same name are there already. A second one of anybody else would write
+   * where the first does.
+   */
+  #requireMadeHere(known: SchedulerNode, id: string): void {
+    const parent = this.scheduler.running;
+    if (parent !== undefined && known.parent === parent) return;
+    throw new ComputedError(
+      "COMPUTED_TWICE",
+      `"${id}" of space "${this.name}" is computed already, and a place has one computation: give this one another id, or dispose() the first`,
+    );
+  }
+
+  /**
+   * Runs when the documents that it reads are loaded, and whenever a value that it read has changed, until cancelled. A function
+   * that it returns is called before its next run and when it ends. Effects that it creates end with its next run, the last one first.
+   *
+   * With two functions, the first one reads and the second one acts on its result; `confirmed`, the default of a kernel's space, is
+   * offered for that form only.
+   */
+  effect(run: (run: RunHandle) => unknown, options?: EffectOptions): () => void;
+  effect<T>(read: (run: RunHandle) => T, act: (value: T) => unknown, options?: EffectOptions): () => void;
+  effect<T>(
+    read: (run: RunHandle) => T,
+    second: EffectOptions | ((value: T) => unknown) = {},
+    third: EffectOptions = {},
+  ): () => void {
+    const [act, options] = typeof second === "function" ? [second, third] : [undefined, second];
+    const { id = `effect ${++this.#effects}`, confirmed, ...rest } = options;
+    if (act === undefined && confirmed) throw cannotConfirm(id);
+    const cleanup = new EffectCleanup(this.scheduler);
+    const spec = specOf({ kind: "effect", id, run: read }, rest);
+    const cancel = act === undefined ? this.#observeOne(spec, cleanup) : this.#observeTwo(spec, read, act, confirmed);
+    const stop = () => {
+      cancel();
+      cleanup.run();
+    };
+    EffectCleanup.current?.add(stop);
+    return stop;
+  }
+
+  #observeOne(spec: NodeSpec, cleanup: EffectCleanup): () => void {
+    return this.observe({ ...spec, run: (handle) => cleanup.around(() => spec.run(handle)) });
+  }
+
+  #observeTwo<T>(
+    spec: NodeSpec,
+    read: (run: RunHandle) => T,
+    act: (value: T) => unknown,
+    confirmed = this.observesConfirmed,
+  ): () => void {
+    if (confirmed) return observeConfirmed(this, spec, (handle, add) => add(read(handle)), act);
+    const actOn = (value: T) => this.scheduler.outsideRuns(() => act(value));
+    return this.observe({ ...spec, run: (handle) => actOn(read(handle)) });
+  }
+
+  /** Runs code whose reads register no dependency of the computation or effect that runs now. */
+  untracked<T>(code: () => T): T {
+    return this.scheduler.untracked(code);
+  }
+
+  /** Runs code and settles computed values and effects once at its end, also if it throws. For one commit use `transact`. */
+  batch<T>(code: () => T): T {
+    return this.scheduler.batch(code);
+  }
+
+  observe(spec: NodeSpec): () => void {
+    const node = this.scheduler.register(spec);
+    // What runs have made goes with those that made it.
+    if (!this.#ownsScheduler && node.parent === undefined) this.#observers.add(node);
+    return () => {
+      this.#observers.delete(node);
+      this.scheduler.remove(node);
+    };
+  }
+
+  /** An input with one handler; see `stream.ts`. */
+  stream<Schema extends StandardSchema>(id: string, schema: Schema): Stream<Described<Schema>>;
+  stream<T = unknown>(id: string): Stream<T>;
+  stream<T>(id: string, schema?: StandardSchema<T>): Stream<T> {
+    return new Stream<T>(this.scheduler.document(this.#replica, { scope: SHARED_SCOPE, id }), this, schema);
+  }
+
+  /** One of two cells, as the condition says; the other is not read. */
+  ifElse<T>(id: string, condition: Cell<unknown>, then: Cell<T>, otherwise: Cell<T>): Cell<T> {
+    const options = this.madeOf("ifElse", ...[condition, then, otherwise].map(String));
+    const chosen = this.computed(id, () => (condition.get() ? then : otherwise).asLink(), options);
+    return new LinkedCell<T>(chosen.address, this, () => {
+      const link = chosen.address.value;
+      // Where it has not been computed, nobody knows.
+      return link === undefined ? undefined : equal(link, then.asLink()) ? then : otherwise;
+    });
+  }
+
+  // Transactions ---------------------------------------------------------------------------------------------------------
+
+  /**
+   * Runs synchronous code as one commit. Its writes are visible at once; the promise resolves with its result when the commit is
+   * durable. If what it read was changed by somebody else meanwhile, it runs again.
+   */
+  transact<T>(code: (tx: Tx) => T, options: TransactOptions = {}): Promise<Exclude<T, Refusal>> {
+    const clearance = ambientClearance();
+    // It may run again when its caller has returned.
+    const within = clearance === undefined ? code : (tx: Tx) => withClearance(clearance, () => code(tx));
+    if (this.scheduler.isUnderWay) return transactInside(this.scheduler, this.#outbox, within);
+    return transact(this.#transactionsWith(clearance), within, options);
+  }
+
+  #transactionsWith(clearance: Label | undefined): TransactSpace {
+    if (clearance === undefined && this.#transactions !== undefined) return this.#transactions;
+    const kind = this.scheduler.attemptsOf("a transaction", clearance);
+    const made = { host: this.#host, replica: this.#replica, kind, outbox: this.#outbox };
+    if (clearance === undefined) this.#transactions = made;
+    return made;
+  }
+
+  /**
+   * Runs code that is no part of the handler that calls it: its writes are commits of their own. For pools, caches and listeners that a handler
+   * makes and that live longer than it.
+   */
+  outside<T>(code: () => T): T {
+    return this.scheduler.outside(code);
+  }
+
+  /** A transaction that lives across awaits; read and write through it, then commit. */
+  begin(options: BeginOptions = {}): CellTransaction {
+    return new CellTransaction(this.scheduler, this.#replica, options);
+  }
+
+  /** For entry points: which invocations this space knows. */
+  get receipts(): Receipts {
+    this.#known ??= new Receipts(this.#host, this.#replica);
+    return this.#known;
+  }
+
+  /** For entry points: the kind of the attempts that a handler makes on this space. */
+  attemptsOf(name: string, clearance?: readonly string[]): AttemptKind {
+    return this.scheduler.attemptsOf(name, clearance === undefined ? undefined : labelOf(clearance));
+  }
+
+  // Labels ---------------------------------------------------------------------------------------------------------------
+
+  /** What all that lies at a cell is labelled with, as far as it is here. For tools: it may tell something about what is labelled. */
+  labelsOf(cell: Cell<unknown>): readonly string[] {
+    return this.scheduler.labelAt(cell.address);
+  }
+
+  /**
+   * Lets out what is labelled, for a reason: copies a value to another cell, or takes names off a cell. Journaled as
+   * `Label.Declassified` in the same commit.
+   */
+  declassify(cell: Cell<unknown>, how: Declassification): Promise<void> {
+    return declassify(this.#host, this.scheduler, cell, how);
+  }
+
+  // Life -------------------------------------------------------------------------------------------------------------------
+
+  flush(): void {
+    this.scheduler.flush();
+  }
+
+  idle(): Promise<void> {
+    return this.scheduler.idle();
+  }
+
+  settled(): Promise<void> {
+    return this.scheduler.settled();
+  }
+
+  /** A new id; inside a stream's handler one that follows from the event, the same in every attempt. */
+  newId(): string {
+    this.refuseInComputation("mint an id");
+    return this.scheduler.attempt?.newId() ?? this.#host.id();
+  }
+
+  /** The time, for effects and handlers. A computation that asked would not give the same twice. */
+  now(): number {
+    this.refuseInComputation("read the clock");
+    return this.#host.now();
+  }
+
+  random(): number {
+    this.refuseInComputation("draw a random number");
+    return this.#host.random();
+  }
+
+  protected refuseInComputation(what: string): void {
+    const node = this.scheduler.running;
+    if (node?.kind !== "computation") return;
+    throw new ComputedError(
+      "COMPUTED_IMPURE",
+      `computation ${node.id} must not ${what}: it may run any number of times and must give the same; pass the value in through a cell`,
+    );
+  }
+
+  /**
+   * Ends in good order: what is under way has the grace to finish. What has not by then is given up: it leaves nothing, senders are told,
+   * and error listeners hear what it was. Idempotent.
+   */
+  async close({ graceMs = DRAIN_MS }: { readonly graceMs?: number } = {}): Promise<void> {
+    if (this.#closing === undefined) this.scheduler.flush();
+    this.#closing ??= this.#close(new Grace(this.#host, graceMs));
+    return this.#closing;
+  }
+
+  async #close(grace: Grace): Promise<void> {
+    const { scheduler } = this;
+    this.#receipts?.stop();
+    const isSettled = await grace.outlasts(scheduler.settled());
+    if (!isSettled) scheduler.tellUnfinished(this.#replica, grace.ms);
+    this.closePieces();
+    scheduler.closeStreams(this.#replica);
+    if (this.#ownsScheduler) scheduler.abandon();
+    else this.#removeNodes();
+    const unanswered = await this.#replica.close(grace);
+    if (unanswered > 0)
+      scheduler.report(gaveUp(`the store had not answered ${unanswered} commits when space "${this.name}" closed`));
+    if (!this.#ownsScheduler) scheduler.detach(this.#replica);
+    this.#unlisten?.();
+  }
+
+  /** Others go on with the scheduler, without what was here. */
+  #removeNodes(): void {
+    for (const node of this.#observers) this.scheduler.remove(node);
+    this.#observers.clear();
+    this.scheduler.removeWritersOf(this.#replica);
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.close();
+  }
+
+  [INSPECT](): string {
+    return `Space ${this.name}`;
+  }
+}
+
+function cannotConfirm(id: string): StoreError {
+  return new StoreError(
+    "STORE_MISUSE",
+    `${id} reads and acts in one function, so it cannot wait for the store in between: write effect(read, act, { confirmed: true })`,
+  );
+}
+
+function specOf(
+  basic: NodeSpec,
+  { reads, writes, persist, fingerprint, whileLoading, confirmed, ...options }: NodeOptions,
+): NodeSpec {
+  const spec: NodeSpec = { ...basic, ...options, ...(whileLoading ? { whileLoading: "show" } : {}) };
+  return reads === undefined ? spec : { ...spec, declaredReads: reads.map((cell) => cell.address) };
+}
