@@ -49,6 +49,16 @@ describe("the list of planted bugs", () => {
     expect(PROMISES.filter((id) => count(id) < 2)).toEqual([]);
   });
 
+  test("[K115] each family of rules has at least two", () => {
+    const text = readFileSync(join(ROOT, "docs", "SPEC.md"), "utf8");
+    const families = [...text.matchAll(/^\| ([A-Z](?:, [A-Z])*) +\|/gm)].flatMap(([, ids]) =>
+      (ids as string).split(", "),
+    );
+    expect(families).toContain("P");
+    const count = (family: string) => MUTANTS.filter(({ breaks }) => breaks.startsWith(family)).length;
+    expect(families.filter((family) => count(family) < 2)).toEqual([]);
+  });
+
   test(`[K115] each breaks a rule of the spec, and each room has at least ${ROOM_MIN}`, () => {
     expect(MUTANTS.filter(({ breaks }) => !RULES.has(breaks)).map(({ name }) => name)).toEqual([]);
     const inRoom = (room: string) => MUTANTS.filter(({ file }) => file.startsWith(`src/${room}/`)).length;
