@@ -67,7 +67,7 @@ import { countJournal, dueRowOf, followJournal, journalEnd, queryJournal } from 
 import { rowOfView } from "./journal-states.ts";
 import * as work from "./journal-work.ts";
 import { Link, type Row } from "./link.ts";
-import { migrate, schemaVersion } from "./migrations.ts";
+import { migrate, requireSchema, schemaVersion } from "./migrations.ts";
 import { type PostgresStoreOptions, type ResolvedOptions, resolveOptions } from "./options.ts";
 import { foldDocument, TRIM_COMMITS, trimSpace } from "./upkeep.ts";
 import { verifyStore } from "./verify.ts";
@@ -80,7 +80,8 @@ export async function openPostgresStore(options: PostgresStoreOptions): Promise<
   try {
     const link = await Link.open(resolved);
     try {
-      await migrate(link, resolved.schema);
+      if (resolved.readOnly) await requireSchema(link, resolved.schema);
+      else await migrate(link, resolved.schema);
     } finally {
       await link.close();
     }

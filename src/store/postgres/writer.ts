@@ -7,6 +7,7 @@
  * A batch has a number in the row of the writer, so it can be sent again unchanged: if it was applied, it gets the
  * answer that was lost. Jobs wait in the queue while the database is away, within bounds.
  */
+import { hostname } from "node:os";
 import type { Host, Timer } from "../../host/host.ts";
 import { STORE_PARKED_BYTES_MAX, STORE_PARKED_JOBS_MAX } from "../../limits.ts";
 import type { Json } from "../../message/json.ts";
@@ -95,7 +96,7 @@ export class Writer {
 
   async open(): Promise<void> {
     await this.#connect();
-    await this.#register();
+    if (!this.#options.readOnly) await this.#register();
   }
 
   /** Why it has stopped. */
@@ -149,6 +150,12 @@ export class Writer {
   }
 
   submit(job: Job): void {
+    if (this.#options.readOnly) {
+      job.answer(
+        new StoreError("STORE_READ_ONLY", "the store was opened for reading; open it without readOnly to write"),
+      );
+      return;
+    }
     if (this.#trouble !== undefined) {
       job.answer(new StoreError("STORE_STOPPED", this.#trouble));
       return;
@@ -202,7 +209,7 @@ export class Writer {
     this.#state = "closed";
     this.#giveUp?.();
     this.#dropQueue(() => rejected("unknown", "no-answer", "the store was closed while the database was away"));
-    if (!wasAway && this.#link?.isOpen) {
+    if (!wasAway && !this.#options.readOnly && this.#link?.isOpen) {
       try {
         await this.#link.query(`UPDATE ${this.#m}.writer SET ended = true WHERE incarnation = $1`, [this.#incarnation]);
       } catch (error) {
@@ -218,16 +225,22 @@ export class Writer {
     const link = await Link.open(this.#options);
     this.#link = link;
     link.onEnd(() => this.#lost(link));
-    const isLost = await this.#hasLostBatches(link);
-    const [row] = await link.query(`SELECT ${this.#m}.history_v1($1, $2, $3) AS history, ${this.#m}.now_ms() AS now`, [
-      newHistory(this.#host),
-      this.#options.durability === "process",
-      isLost,
-    ]);
+    const [row] = this.#options.readOnly
+      ? await link.query(`SELECT history, ${this.#m}.now_ms() AS now FROM ${this.#m}.meta`)
+      : await this.#findHistory(link);
     this.#clock = { databaseMs: Number(row?.["now"]), atMs: this.#host.monotonic() };
     const before = this.#history;
     this.#history = String(row?.["history"]);
     return before !== "" && before !== this.#history;
+  }
+
+  async #findHistory(link: Link): Promise<readonly Row[]> {
+    const isLost = await this.#hasLostBatches(link);
+    return link.query(`SELECT ${this.#m}.history_v1($1, $2, $3) AS history, ${this.#m}.now_ms() AS now`, [
+      newHistory(this.#host),
+      this.#options.durability === "process",
+      isLost,
+    ]);
   }
 
   /** Whether the row of this writer is older than its last answer: the server has lost the end of its log. */
@@ -240,7 +253,7 @@ export class Writer {
   async #register(): Promise<void> {
     const [row] = await this.#query(
       `SELECT incarnation, lane, coalesce(n, 0) AS n, last_id FROM ${this.#m}.register_v1($1)`,
-      [this.#host.id()],
+      [`${hostname()} pid ${process.pid}`],
     );
     this.#incarnation = Number(row?.["incarnation"]);
     this.#batch = 0;
