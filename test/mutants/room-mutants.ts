@@ -104,11 +104,11 @@ export const ROOM_MUTANTS: readonly Mutant[] = [
     tests: [PIECES],
   },
   {
-    name: "stopped-piece-launches",
+    name: "launched-piece-of-the-inner-piece",
     breaks: "P22",
     file: "src/cells/pieces.ts",
-    find: "    this.#requireLiving(owner);\n",
-    replace: "",
+    find: "this.#index.enter(id, pattern.name, owner?.root);",
+    replace: "this.#index.enter(id, pattern.name, owner?.id);",
     tests: [PIECES],
   },
   {
@@ -120,11 +120,11 @@ export const ROOM_MUTANTS: readonly Mutant[] = [
     tests: [PIECES],
   },
   {
-    name: "unchanged-pieces-written-at-a-resume",
+    name: "pieces-without-a-pattern-not-named",
     breaks: "P6",
     file: "src/cells/pieces.ts",
-    find: "this.#writeIfEntered(piece, () => piece.writeChanged());",
-    replace: "this.#writeIfEntered(piece, () => piece.write());",
+    find: "else left.push({ id, pattern: name, reason: built });",
+    replace: "else left.length = 0;",
     tests: ["test/cells/pieces-restart.test.ts", "test/cells/pieces.test.ts"],
   },
   // extensions
