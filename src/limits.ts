@@ -298,6 +298,12 @@ export const LANE_MAX = 100_000;
 export const COMMANDS_KEPT_MAX = 10_000;
 /** Messages and timers of one transaction; a handler that needs more sends a command to itself. */
 export const TX_MESSAGES_MAX = 10_000;
+
+/** Statements of `tx.sql` in one transaction: the store runs them while others wait. */
+export const TX_STATEMENTS_MAX = 100;
+
+/** Characters of a statement of `tx.sql` with its values. */
+export const SQL_STATEMENT_BYTES_MAX = 1_048_576;
 /**
  * Interval in which a loop that keeps its process alive checks its liveness: a batch ends at most this much later.
  */

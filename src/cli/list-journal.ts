@@ -7,7 +7,7 @@ import { type KernelStore, openStoreForReading } from "../kernel/open-store.ts";
 import { JOURNAL_PAGE_ROWS } from "../limits.ts";
 import { nearWord } from "../message/near-word.ts";
 import { askIfRunning } from "./connection.ts";
-import { existingDatabaseFile } from "./database-file.ts";
+import { existingStore } from "./database-file.ts";
 import { type DoneOutcome, type Row, timeOf, troubleOf } from "./journal-lines.ts";
 import { type Listing, readLimit, readStatus } from "./listing.ts";
 import type { VerbCall } from "./verb.ts";
@@ -47,7 +47,7 @@ export const requests: Listing<RequestItem> = {
   head: ["id", "state", "sent", "kind", "type", "capability"],
   takes: ["limit"],
   find: async (call) => {
-    const file = existingDatabaseFile(undefined, call.environment);
+    const file = existingStore(undefined, call.environment);
     const waiting = await askIfRunning<{ requests: readonly PendingView[] }>(call, "Kernel.Requests");
     await using store = await openStoreForReading(systemHost(), file);
     const commands = await store.query({ kind: "command", order: "descending", limit: readLimit(call) });
@@ -85,15 +85,20 @@ function keptItem({ message, topic, source, status, outcome, createdAtMs }: Row)
 async function rows(call: VerbCall, filter: Partial<Parameters<KernelStore["query"]>[0]>): Promise<readonly Row[]> {
   const { topic } = call.options;
   const limit = readLimit(call);
-  await using store = await openStoreForReading(systemHost(), existingDatabaseFile(undefined, call.environment));
-  return store.query({ ...filter, limit, order: "descending", ...(typeof topic === "string" ? { named: topic } : {}) });
+  await using store = await openStoreForReading(systemHost(), existingStore(undefined, call.environment));
+  return await store.query({
+    ...filter,
+    limit,
+    order: "descending",
+    ...(typeof topic === "string" ? { named: topic } : {}),
+  });
 }
 
 /** The nearest of the topics in the last rows. */
 async function meantTopic({ options, environment }: VerbCall): Promise<string | undefined> {
   const { topic } = options;
   if (typeof topic !== "string") return undefined;
-  await using store = await openStoreForReading(systemHost(), existingDatabaseFile(undefined, environment));
+  await using store = await openStoreForReading(systemHost(), existingStore(undefined, environment));
   const last = await store.query({ limit: JOURNAL_PAGE_ROWS, order: "descending" });
   const names = last.flatMap((row) => [row.topic, row.message?.type ?? row.topic]);
   const near = nearWord(topic, [...new Set(names)]);

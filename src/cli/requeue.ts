@@ -7,7 +7,7 @@
 import { systemHost } from "../host/system-host.ts";
 import { type KernelStore, openStoreForReading } from "../kernel/open-store.ts";
 import { JOURNAL_PAGE_ROWS } from "../limits.ts";
-import { existingDatabaseFile } from "./database-file.ts";
+import { existingStore } from "./database-file.ts";
 import { counted } from "./journal-lines.ts";
 import { inRequests, type JournalOwner, withOwner } from "./journal-owner.ts";
 import { EXIT, type ExitCode, JSON_OPTION, readAge, UsageError, type Verb, type VerbCall } from "./verb.ts";
@@ -89,7 +89,7 @@ export async function findFailed({ options, environment }: VerbCall): Promise<Fo
   const host = systemHost();
   const { topic, correlation } = options;
   const newerMs = readAge("newer", options["newer"]);
-  await using store = await openStoreForReading(host, existingDatabaseFile(undefined, environment));
+  await using store = await openStoreForReading(host, existingStore(undefined, environment));
   const filter = {
     ...(typeof topic === "string" ? { named: topic } : {}),
     ...(typeof correlation === "string" ? { correlation } : {}),

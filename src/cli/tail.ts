@@ -6,7 +6,7 @@ import type { Host } from "../host/host.ts";
 import { systemHost } from "../host/system-host.ts";
 import { openStoreForReading } from "../kernel/open-store.ts";
 import { JOURNAL_PAGE_ROWS } from "../limits.ts";
-import { existingDatabaseFile } from "./database-file.ts";
+import { existingStore } from "./database-file.ts";
 import { type Row, timeOf, troubleOf } from "./journal-lines.ts";
 import { END_SIGNALS, EXIT, type ExitCode, JSON_OPTION, readNumber, type Verb, type VerbCall } from "./verb.ts";
 
@@ -36,7 +36,7 @@ async function run({ options, environment, terminal }: VerbCall): Promise<ExitCo
   const last = readNumber("last", options["last"], { min: 0, max: LAST_MAX }) ?? LAST_DEFAULT;
   const topic = typeof options["topic"] === "string" ? { named: options["topic"] } : {};
   const say = (row: Row) => terminal.line(options["json"] ? JSON.stringify(row) : lineOf(row));
-  await using store = await openStoreForReading(host, existingDatabaseFile(undefined, environment));
+  await using store = await openStoreForReading(host, existingStore(undefined, environment));
   const shown = await store.query({ ...topic, order: "descending", limit: Math.max(1, last) });
   let cursor = shown[0]?.id ?? 0;
   for (const row of [...shown].reverse().slice(last === 0 ? 1 : 0)) say(row);

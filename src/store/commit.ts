@@ -9,6 +9,7 @@ import type { DueChange } from "./due.ts";
 import type { JournalEntry, Settlement } from "./journal.ts";
 import type { PathOperation } from "./path-operation.ts";
 import type { Rejection } from "./rejection.ts";
+import type { SqlStatement } from "./sql-statement.ts";
 
 /** How much of the value at a path a read depended on. `path-operation.ts` has the conflicts of each depth. */
 export type ReadDepth = "deep" | "shallow" | "reach";
@@ -120,6 +121,8 @@ export interface CommitRequest extends CommitIdentity {
   /** Nodes whose basis rows are removed (the node was removed, or must run fresh). */
   readonly basisRemoved: readonly string[];
   readonly labels: readonly LabelWrite[];
+  /** Run on the user's tables in the same transaction, after all checks. Absent for none. */
+  readonly statements?: readonly SqlStatement[] | undefined;
 }
 
 /** A commit was accepted. */

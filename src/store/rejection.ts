@@ -38,6 +38,8 @@ export type RejectionReason =
   | "message-exists" // permanent: a message of that id is in the journal with other content
   | "lease-lost" // permanent: a settled claim is no longer held
   | "consumers-moved" // stale: a consumer was declared or removed since the event's outcome was decided
+  | "rows-moved" // stale: a statement on the user's tables changed another number of rows than it must
+  | "sql-refused" // refused: the database refused a statement on the user's tables
   | "protocol" // refused: same identity, other payload
   | "too-large" // refused: over a limit
   | "store-full" // failed: no space on the device

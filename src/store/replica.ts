@@ -45,6 +45,7 @@ import {
   type RecordedBasis,
   type Store,
   StoreError,
+  type UserTables,
 } from "./store.ts";
 import {
   type Commit,
@@ -113,6 +114,11 @@ export class Replica implements AsyncDisposable {
     this.#documents.isLabelled = isLabelled;
     this.#confirmation = new Confirmation({ space, host, store, documents: this.#documents, notifier, position });
     this.#feed = new FeedWatch({ host, store, space, follower: this.#confirmation });
+  }
+
+  /** Tables of the user that a commit can run statements on. */
+  get userTables(): UserTables | undefined {
+    return this.#store.userTables;
   }
 
   // Reading ----------------------------------------------------------------------------------------------------------

@@ -22,6 +22,7 @@ import { ReadLog } from "./read-log.ts";
 import type { Receipt } from "./receipt.ts";
 import type { Rejection } from "./rejection.ts";
 import type { ReplicaDocument } from "./replica-document.ts";
+import type { SqlStatement } from "./sql-statement.ts";
 import { StoreError } from "./store.ts";
 
 /** Options of `replica.transaction`. */
@@ -48,6 +49,7 @@ export interface CommitExtras {
   basis: NodeBasis[];
   basisRemoved: string[];
   labels: LabelWrite[];
+  statements: SqlStatement[];
 }
 
 /** The reads and writes of a transaction in one document. */
@@ -205,6 +207,10 @@ export class Transaction {
 
   get labels(): LabelWrite[] {
     return this.#list("labels");
+  }
+
+  get statements(): SqlStatement[] {
+    return this.#list("statements");
   }
 
   /** Snapshot of the writes so far, for `backTo`. */
@@ -380,6 +386,7 @@ function noExtras(): CommitExtras {
     basis: NOTHING,
     basisRemoved: NOTHING,
     labels: NOTHING,
+    statements: NOTHING,
   };
 }
 
@@ -392,6 +399,7 @@ function copyOf(extras: CommitExtras): CommitExtras {
     basis: [...extras.basis],
     basisRemoved: [...extras.basisRemoved],
     labels: [...extras.labels],
+    statements: [...extras.statements],
   };
 }
 

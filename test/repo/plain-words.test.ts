@@ -12,7 +12,6 @@ const COMMENT_COLUMNS_MAX = 120;
 /** Folders above the limit have the rate of today as their limit. Lower it with each improvement. */
 const RATES_TODAY: Readonly<Record<string, number>> = {
   "src/bus": 22,
-  "src/cells": 25,
 };
 const TITLES_TODAY: Readonly<Record<string, number>> = {
   "test/bus": 35,
@@ -25,7 +24,6 @@ const TITLES_TODAY: Readonly<Record<string, number>> = {
 /** Comments that are too wide today. */
 const WIDE_TODAY: Readonly<Record<string, number>> = {
   "src/bus": 130,
-  "src/cells": 120,
   "src/store": 30,
   "src/work": 5,
 };

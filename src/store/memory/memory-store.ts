@@ -149,6 +149,7 @@ export class MemoryStore implements Store {
   #commit(request: CommitRequest): CommitOutcome {
     this.#requireOpen();
     checkCommit(request);
+    if (request.statements !== undefined) throw new StoreError("STORE_MISUSE", "a store in memory has no tables");
     const journal = request.entries.length > 0 || request.settlements.length > 0 || request.due.length > 0;
     // Throws before anything is written.
     if (journal) void this.#disk.tables;

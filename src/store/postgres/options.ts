@@ -19,6 +19,8 @@ export interface PostgresStoreOptions {
   readonly tls?: boolean | TlsOptions;
   /** How changes by other kernels are noticed. `poll`: for connection poolers without LISTEN. Default: `listen`. */
   readonly notice?: "listen" | "poll";
+  /** Writes are refused, and a schema that is missing or older is not made. */
+  readonly readOnly?: boolean;
   readonly host?: Host;
   readonly tuning?: PostgresTuning;
 }
@@ -43,12 +45,14 @@ export interface ResolvedOptions {
   readonly durability: "power" | "process";
   readonly tls: boolean | TlsOptions | undefined;
   readonly notice: "listen" | "poll";
+  readonly readOnly: boolean;
   readonly host: Host;
   readonly tuning: Required<PostgresTuning>;
 }
 
 export function resolveOptions(options: PostgresStoreOptions): ResolvedOptions {
-  const { url, schema = DEFAULT_SCHEMA, durability = "power", notice = "listen", tls, host = systemHost() } = options;
+  const { url, schema = DEFAULT_SCHEMA, durability = "power", notice = "listen", readOnly = false, tls } = options;
+  const { host = systemHost() } = options;
   const urls = typeof url === "string" ? [url] : [...url];
   if (urls.length === 0) throw new StoreError("STORE_MISUSE", "url: give at least one postgres:// URL");
   for (const one of urls) {
@@ -70,7 +74,7 @@ export function resolveOptions(options: PostgresStoreOptions): ResolvedOptions {
     ...options.tuning,
   };
   checkPayloadBound(tuning.payloadBytesMax);
-  return { urls, schema, durability, tls, notice, host, tuning };
+  return { urls, schema, durability, tls, notice, readOnly, host, tuning };
 }
 
 export function isPostgresUrl(text: string): boolean {

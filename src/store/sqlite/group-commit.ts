@@ -30,7 +30,7 @@ import { FileGuard } from "./file-guard.ts";
 import { type Job, JobQueue } from "./job-queue.ts";
 import type { ResolvedOptions, SqliteTuning } from "./options.ts";
 import { SCHEMA_VERSION } from "./schema.ts";
-import { engineTrouble, failureOf } from "./sqlite-error.ts";
+import { engineTrouble, failureOf, isConstraint } from "./sqlite-error.ts";
 import type { TableCache } from "./table-cache.ts";
 import { type LockAnswer, WriteLock } from "./write-lock.ts";
 
@@ -377,10 +377,18 @@ export class GroupCommit {
     } catch (error) {
       const trouble = engineTrouble(error);
       this.#undo();
-      if (trouble === "full" || trouble === "busy" || trouble === "read-only") this.#failBatch(jobs, error);
+      if (isConstraint(error)) this.#constraintFailed(jobs, error);
+      else if (trouble === "full" || trouble === "busy" || trouble === "read-only") this.#failBatch(jobs, error);
       else this.#outcomeUnknown(jobs, error);
       return false;
     }
+  }
+
+  /** A deferred constraint of the user's tables. Of several commits it is unknown which: they are sent again. */
+  #constraintFailed(jobs: readonly Job[], error: unknown): void {
+    if (jobs.length > 1) return this.#failBatch(jobs, error);
+    for (const job of jobs)
+      job.fail(rejected("refused", "sql-refused", `the commit was refused: ${thrownText(error)}`));
   }
 
   /** The log may or may not have reached the disk. A read through this handle would prove neither. */
