@@ -22,7 +22,7 @@ const KEY = /^[a-z][A-Za-z0-9]*$/;
 const COMMAND_OPTIONS: Readonly<Record<keyof CommandOptions, true>> = {
   ...{ description: true, timeout: true, concurrency: true },
 };
-const WORKER_OPTIONS: Readonly<Record<keyof WorkerOptions, true>> = { idempotent: true };
+const WORKER_OPTIONS: Readonly<Record<keyof WorkerOptions, true>> = { idempotent: true, timeout: true };
 const QUERY_OPTIONS = { description: true } as const;
 const ON_OPTIONS: Readonly<Record<keyof OnOptions, true>> = { retry: true, timeout: true, concurrency: true };
 const CRON_OPTIONS: Readonly<Record<keyof CronOptions, true>> = { timezone: true, missed: true };

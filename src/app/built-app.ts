@@ -156,12 +156,16 @@ export class BuiltApp {
     const made: Record<string, Capability> = {};
     for (const [one, entries] of byWorker) {
       if (one === undefined) continue;
-      const { url, stem, options } = one;
+      const { url, stem } = one;
+      const { timeout = HANDLER_TIMEOUT_MS, ...options } = one.options;
       const commands = Object.fromEntries(entries.map(([type]) => [type, { handle: handledInThread }]));
       const description = `a worker thread of the app ${this.name}`;
       let name = stem;
       for (let n = 2; name in made; n++) name = `${stem}-${n}`;
-      made[name] = { ...capability({ description, ...options, commands }), spawn: () => start(url) };
+      made[name] = {
+        ...capability({ description, ...options, timeoutMs: durationMs(timeout, "timeout"), commands }),
+        spawn: () => start(url),
+      };
     }
     return made;
   }
