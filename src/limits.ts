@@ -94,6 +94,8 @@ export const LEFT_BEHIND_FAULT = 10;
 export const LEFT_BEHIND_LISTED_MAX = 1_000;
 /** Handlers in one answer of `Kernel.Work`: about 200 kB. */
 export const WORK_TOLD_MAX = 1_000;
+/** A Worker whose handler has timed out and that does not react to the abort blocks its thread: it is ended. */
+export const WORKER_ABORT_MS = 10_000;
 /** After this long without renewal a claim counts as abandoned and another process may take it. */
 export const LEASE_MS = 30_000;
 /** Notifications may be lost, so every worker also looks for work this often. */

@@ -5,12 +5,12 @@
 import type { Failure } from "../message/error-data.ts";
 import type { KernelReason } from "../message/reasons.ts";
 import type { Refusal } from "../work/refusal.ts";
-import type { App, Definition } from "./app.ts";
-import type { SentData } from "./app-tx.ts";
+import type { App } from "./app.ts";
 import type { BuiltInCommands, BuiltInQueries } from "./built-in.ts";
+import type { Definition } from "./definition.ts";
 import type { AnyEvent, EventDefinition } from "./event-definition.ts";
 import type { OnDefinition } from "./on.ts";
-import type { CommandDefinition, QueryDefinition } from "./request.ts";
+import type { CommandDefinition, QueryDefinition, SentData } from "./request.ts";
 import type { WorkerDefinition } from "./worker-commands.ts";
 
 /** Any app. */

@@ -4,9 +4,9 @@
  */
 import type { Failure } from "../message/error-data.ts";
 import { show } from "../message/problem.ts";
-import type { AppTx } from "./app-tx.ts";
 import type { Duration } from "./duration.ts";
 import { EventDefinition } from "./event-definition.ts";
+import type { AppTx } from "./request.ts";
 
 /** Options of `on`. */
 export interface OnOptions {

@@ -1,7 +1,7 @@
 /**
  * Schedules: a transaction at each slot of a cron expression, once a slot in all processes of the store. SPEC: A20-A22.
  */
-import type { AppTx } from "./app-tx.ts";
+import type { AppTx } from "./request.ts";
 
 /** Options of `cron`. */
 export interface CronOptions {

@@ -1,5 +1,6 @@
 /**
- * Putting events back: failed ones, those that were settled without a consumer, and done ones for one consumer. SPEC: J75, J104.
+ * Putting events back: failed ones, those that were settled without a consumer, and done ones for one consumer. SPEC:
+ * J75, J104.
  */
 import { deliveryName, wantsTopic } from "../store/consumer.ts";
 import type { JournalQuery } from "../store/journal.ts";

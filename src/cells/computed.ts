@@ -61,7 +61,7 @@ export class Computed<out T = unknown> extends Cell<T> {
     this.scheduler.remove(this.node);
   }
 
-  /** Unregisters the computation, which will not come back: what is kept of it goes too. */
+  /** Unregisters the computation for good: its stored value is removed too. */
   discard(): void {
     this.scheduler.discard(this.node);
   }

@@ -8,8 +8,9 @@
  *       ({ config, event, cell }) => ({ commands, queries, on, schedules, tools, start }),
  *     );
  */
-import type { Definition } from "../app/app.ts";
+
 import { requireAppName } from "../app/app-name.ts";
+import type { Definition } from "../app/definition.ts";
 import { type InputOf, isSchema, type OutputOf, type Schema } from "../app/event-definition.ts";
 import type { AppParts } from "../app/parts.ts";
 import type { Json, JsonObject } from "../message/json.ts";
