@@ -5,7 +5,6 @@
 import type { Json } from "../message/json.ts";
 import { show } from "../message/problem.ts";
 import type { MessageOptions } from "../work/outbox.ts";
-import type { Sql } from "../work/sql.ts";
 import type { Tx } from "../work/tx.ts";
 import { durationMs } from "./duration.ts";
 import { readData } from "./event-definition.ts";
