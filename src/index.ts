@@ -37,6 +37,7 @@ export {
 } from "./app/request.ts";
 export { type CronOptions, cron, type ScheduleDefinition, type Slot } from "./app/schedule.ts";
 export { type WorkerDefinition, type WorkerOptions, worker } from "./app/worker-commands.ts";
+export type { EffectOptions, NodeOptions, SpaceCellOptions } from "./cells/base-space.ts";
 export type { Cell, CellOptions, ListCell } from "./cells/cell.ts";
 export {
   type Collection,
@@ -50,7 +51,6 @@ export {
 } from "./cells/collection.ts";
 export type { Computed } from "./cells/computed.ts";
 export type { StandardSchema } from "./cells/schema.ts";
-export type { EffectOptions, NodeOptions, SpaceCellOptions } from "./cells/base-space.ts";
 export type { AsJson, Frozen } from "./cells/value-types.ts";
 export type { AppKernel } from "./kernel/app-kernel.ts";
 export type { OpenOptions } from "./kernel/open-app.ts";

@@ -3,6 +3,8 @@
  * no journal, no loop. For browsers, and for programs that need signals alone. `documentStore()` is the store for it.
  */
 /// <reference lib="esnext.disposable" preserve="true" />
+
+export type { EffectOptions, NodeOptions, SpaceCellOptions, SpaceOptions } from "./cells/base-space.ts";
 export { Cell, type CellOptions, type ListCell, type PullOptions, type Seen, type SinkOptions } from "./cells/cell.ts";
 export { type BeginOptions, CellTransaction } from "./cells/cell-transaction.ts";
 export {
@@ -26,9 +28,8 @@ export type { Each, ListOptions } from "./cells/list-children.ts";
 export type { List } from "./cells/lists.ts";
 export { NotReady } from "./cells/not-ready.ts";
 export { pattern } from "./cells/pattern.ts";
-export type { EffectOptions, NodeOptions, SpaceCellOptions, SpaceOptions } from "./cells/base-space.ts";
-export { PieceError, type PieceInputs } from "./cells/piece-inputs.ts";
 export type { Launched, LaunchOptions, Pattern, Piece, PieceParts, Shown } from "./cells/piece.ts";
+export { PieceError, type PieceInputs } from "./cells/piece-inputs.ts";
 export type { Resumed, RunOptions } from "./cells/pieces.ts";
 export { SchemaError, type SchemaIssue, type StandardSchema } from "./cells/schema.ts";
 export type { Migrate } from "./cells/shaped-cell.ts";

@@ -2,8 +2,9 @@
  * The functions that an app's own function is given: they make cells, computed values, effects and events of its space.
  * Each name is used once. Cells are loaded before anything runs, and stay in memory. SPEC: A2-A4, A6.
  */
-import type { Space } from "../cells/space.ts";
+
 import type { SpaceCellOptions } from "../cells/base-space.ts";
+import type { Space } from "../cells/space.ts";
 import { BootError } from "../loop/routing-table.ts";
 import { isMessageType } from "../message/envelope.ts";
 import { show } from "../message/problem.ts";
