@@ -49,6 +49,12 @@ export const reactiveBenchmark: Benchmark = {
     graph("(h) keyed map of 10,000, insert one", "insertion", [lower("us", AHEAD_OF_MOBX), exactly(1)]),
     graph("(i) 1,000,000 writes in one transaction", "manyWrites", [lower("ms", CLOSE), exactly(1)]),
     chains(),
+    graph("(l) read a computed that is up to date, as often as a cell", "cleanRead", [
+      { name: "cell ns", better: "lower" },
+      lower("observed / cell", atMost(1.5)),
+      lower("unobserved / cell", atMost(1.5)),
+      exactly(0),
+    ]),
     ...Object.keys(SHAPES).map(shape),
     {
       group: "on a SQLite file (FULL)",

@@ -14,7 +14,9 @@ import { plainFields } from "./plain-fields.ts";
 const root = dirname(dirname(fileURLToPath(import.meta.url)));
 const [folder = "dist"] = process.argv.slice(2);
 
-const targets = Object.values(manifest.exports).flatMap((target) => (typeof target === "string" ? [] : target.default));
+const targets = Object.values(manifest.exports).flatMap((target) =>
+  typeof target === "string" ? [] : [target.default, ...("browser" in target ? [target.browser] : [])],
+);
 const entries = [...targets, "./dist/cli/main.js"].map((target) => target.slice("./dist/".length, -".js".length));
 
 await build({
@@ -22,7 +24,7 @@ await build({
   input: Object.fromEntries(entries.map((entry) => [entry, `src/${entry}.ts`])),
   platform: "node",
   plugins: [plainFields()],
-  external: [/^node:/, ...Object.keys(manifest.dependencies)],
+  external: [/^node:/, ...Object.keys(manifest.dependencies), ...Object.keys(manifest.peerDependencies)],
   // Without `using` and other new syntax: browsers and bundlers load the core too.
   transform: { target: "node22.18" },
   logLevel: "warn",

@@ -159,7 +159,7 @@ function commandPage(): string {
   const lines = [
     "# The command",
     "",
-    "`npx millrace <verb>`. Files are in `.millrace/`, or where `MILLRACE_DIR` says; verbs that look take `MILLRACE_FILE`, the file of a program that opens its own store. Reading verbs take `--json` and print one value a line;",
+    "`npx millrace <verb>`. Files are in `.millrace/`, or where `MILLRACE_DIR` says; verbs that look take `MILLRACE_FILE`, the file of a program that opens its own store, or `MILLRACE_STORE`, the URL of a Postgres database. Reading verbs take `--json` and print one value a line;",
     "`NO_COLOR` is honoured. Exit codes: 0 it worked, 1 it failed, 2 it was called wrongly, 3 the kernel could not be reached, 130 it was ended at once by a second signal. Verbs that look",
     "also work on the file of a stopped kernel, with what that knows. Made by `node scripts/reference.ts command`.",
   ];

@@ -3,8 +3,7 @@
  * `open` loads the kernel, which needs Node, when it is called. The parts below it have entry points of their own.
  */
 /// <reference lib="esnext.disposable" preserve="true" />
-export { type App, app, type Definition } from "./app/app.ts";
-export type { AppTx, Later, SentData } from "./app/app-tx.ts";
+export { type App, app } from "./app/app.ts";
 export type {
   AnyApp,
   AppEvent,
@@ -23,17 +22,21 @@ export type {
   QueryName,
   Result,
 } from "./app/caller.ts";
+export type { Definition } from "./app/definition.ts";
 export type { Duration } from "./app/duration.ts";
 export { type EventDefinition, type Schema, type } from "./app/event-definition.ts";
 export { type OnDefinition, type OnOptions, on, type RunContext, type Steps } from "./app/on.ts";
 export type { AppParts } from "./app/parts.ts";
 export {
+  type AppTx,
   type CommandDefinition,
   type CommandOptions,
   command,
+  type Later,
   type QueryDefinition,
   type QueryOptions,
   query,
+  type SentData,
 } from "./app/request.ts";
 export { type CronOptions, cron, type ScheduleDefinition, type Slot } from "./app/schedule.ts";
 export { type WorkerDefinition, type WorkerOptions, worker } from "./app/worker-commands.ts";
@@ -61,3 +64,4 @@ export { MillraceError } from "./message/millrace-error.ts";
 export type { KernelReason } from "./message/reasons.ts";
 export { open } from "./open.ts";
 export type { Refusal, RefuseOptions } from "./work/refusal.ts";
+export type { Sql, SqlRun, SqlValue } from "./work/sql.ts";

@@ -94,6 +94,8 @@ export const LEFT_BEHIND_FAULT = 10;
 export const LEFT_BEHIND_LISTED_MAX = 1_000;
 /** Handlers in one answer of `Kernel.Work`: about 200 kB. */
 export const WORK_TOLD_MAX = 1_000;
+/** A Worker whose handler has timed out and that does not react to the abort blocks its thread: it is ended. */
+export const WORKER_ABORT_MS = 10_000;
 /** After this long without renewal a claim counts as abandoned and another process may take it. */
 export const LEASE_MS = 30_000;
 /** Notifications may be lost, so every worker also looks for work this often. */
@@ -298,6 +300,12 @@ export const LANE_MAX = 100_000;
 export const COMMANDS_KEPT_MAX = 10_000;
 /** Messages and timers of one transaction; a handler that needs more sends a command to itself. */
 export const TX_MESSAGES_MAX = 10_000;
+
+/** Statements of `tx.sql` in one transaction: the store runs them while others wait. */
+export const TX_STATEMENTS_MAX = 100;
+
+/** Characters of a statement of `tx.sql` with its values. */
+export const SQL_STATEMENT_BYTES_MAX = 1_048_576;
 /**
  * Interval in which a loop that keeps its process alive checks its liveness: a batch ends at most this much later.
  */
@@ -540,6 +548,12 @@ export const AUTH_FAILURE_ADDRESSES_MAX = 10_000;
 
 /** A WebSocket client without a token in its headers sends it within this time. */
 export const WEB_SOCKET_TOKEN_MS = 5_000;
+
+/** Pauses of a client behind a URL after failed attempts to connect: the first, and the longest. They double. */
+export const WEB_RECONNECT_START_MS = 50;
+export const WEB_RECONNECT_MS_MAX = 2_500;
+/** After so long without a message a client behind a URL asks whether the kernel is there, and then connects again. */
+export const WEB_SILENCE_MS = 15_000;
 
 /** Tokens of a kernel. */
 export const TOKENS_MAX = 1_000;

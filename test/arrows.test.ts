@@ -26,6 +26,7 @@ const ARROWS: Readonly<Record<string, readonly string[]>> = {
   http: ["adapters", "loop"],
   // For its types alone.
   client: ["app"],
+  react: ["app", "client"],
   cli: ["kernel", "client", "http"],
   "testing.ts": ["cells", "kernel", "test-kernel.ts"],
   "test-kernel.ts": ["app", "kernel"],

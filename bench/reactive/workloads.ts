@@ -152,6 +152,37 @@ export async function replaced(graph: DocumentGraph, scale: Scale): Promise<Samp
   return { runs, us, "us without making it": made };
 }
 
+/** (l) Plain reads of a computed that is up to date, observed and not, beside the same reads of a cell. */
+export async function cleanRead(graph: Graph, scale: Scale): Promise<Sample> {
+  const reads = 1000;
+  const counted = new Counter();
+  let seen = 0;
+  const { source, observed, unobserved } = graph.build(() => {
+    const source = graph.source(0);
+    const observed = graph.computed(() => counted.ran(source.get() + 1));
+    const unobserved = graph.computed(() => counted.ran(source.get() + 2));
+    graph.effect(() => {
+      seen = observed();
+    });
+    return { source, observed, unobserved };
+  });
+  settled(graph, () => source.set(1));
+  requireEqual([observed(), unobserved(), seen].join(), "2,3,2");
+  counted.count = 0;
+  const ns = async (read: () => number) => {
+    let sum = 0;
+    const readMany = () => {
+      for (let i = 0; i < reads; i++) sum += read();
+    };
+    const us = await pace(scale, readMany);
+    requireEqual(sum > 0, true);
+    return (us * 1000) / reads;
+  };
+  const cell = await ns(() => source.get());
+  const [live, dormant] = [await ns(observed), await ns(unobserved)];
+  return { runs: counted.count, "cell ns": cell, "observed / cell": live / cell, "unobserved / cell": dormant / cell };
+}
+
 /** (g) 100 effects that each read 100 of one set of sources, or 100 of another. */
 export async function switching(graph: Graph, scale: Scale): Promise<Sample> {
   const [readers, reads] = [100, 100];

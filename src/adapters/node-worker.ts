@@ -2,7 +2,8 @@
  * Node worker threads as actors, with the interface of Web Workers, and the worker's side. SPEC: L31.
  */
 import { parentPort, Worker } from "node:worker_threads";
-import { serve, WorkerActor, type WorkerEvent, type WorkerHandlers, type WorkerLike } from "../loop/worker-actor.ts";
+import { WorkerActor, type WorkerEvent, type WorkerLike } from "../loop/worker-actor.ts";
+import { serve, type WorkerHandlers } from "../loop/worker-serve.ts";
 import { thrownText } from "../message/error-data.ts";
 
 /** Starts a worker thread as an actor. One that ends by itself counts as crashed. */

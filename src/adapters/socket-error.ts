@@ -13,6 +13,7 @@ export type SocketErrorCode =
   /** The system refused; the message has its reason. */
   | "SOCKET_FAILED";
 
+/** The socket of a kernel cannot be opened. */
 export class SocketError extends MillraceError<SocketErrorCode> {
   override readonly name = "SocketError";
 }

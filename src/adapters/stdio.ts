@@ -8,6 +8,7 @@ import type { EventLoop } from "../loop/event-loop.ts";
 import type { AdapterLife } from "../loop/liveness.ts";
 import { type ByteStream, NdjsonConnection } from "./ndjson-connection.ts";
 
+/** The loop that `Stdio` talks to, and its streams. */
 export interface StdioOptions {
   readonly host: Host;
   readonly loop: EventLoop;
@@ -15,6 +16,7 @@ export interface StdioOptions {
   readonly output: Writable;
 }
 
+/** One NDJSON client on a pair of streams, such as standard input and output. */
 export class Stdio implements AdapterLife {
   /** Resolves when the connection has ended. */
   readonly ended: Promise<void>;

@@ -4,7 +4,7 @@ import { isMessageType } from "../message/envelope.ts";
 import { unknownOption } from "../message/near-word.ts";
 import { show } from "../message/problem.ts";
 import { cronProblem } from "../work/cron.ts";
-import type { Definition } from "./app.ts";
+import type { Definition } from "./definition.ts";
 import { parseDuration } from "./duration.ts";
 import { EventDefinition } from "./event-definition.ts";
 import { OnDefinition, type OnOptions } from "./on.ts";
@@ -12,18 +12,25 @@ import { CommandDefinition, type CommandOptions, QueryDefinition } from "./reque
 import { type CronOptions, ScheduleDefinition } from "./schedule.ts";
 import { WorkerDefinition, type WorkerOptions } from "./worker-commands.ts";
 
+const KNOWN: Readonly<Record<keyof Definition, true>> = {
+  ...{ description: true, commands: true, queries: true, on: true, schedules: true, events: true },
+};
+
 /** Names of `on` and `schedules`: durable, and part of a message type. */
 const KEY = /^[a-z][A-Za-z0-9]*$/;
 
 const COMMAND_OPTIONS: Readonly<Record<keyof CommandOptions, true>> = {
   ...{ description: true, timeout: true, concurrency: true },
 };
-const WORKER_OPTIONS: Readonly<Record<keyof WorkerOptions, true>> = { idempotent: true };
+const WORKER_OPTIONS: Readonly<Record<keyof WorkerOptions, true>> = { idempotent: true, timeout: true };
 const QUERY_OPTIONS = { description: true } as const;
 const ON_OPTIONS: Readonly<Record<keyof OnOptions, true>> = { retry: true, timeout: true, concurrency: true };
 const CRON_OPTIONS: Readonly<Record<keyof CronOptions, true>> = { timezone: true, missed: true };
 
-export function appProblems({ commands, queries, on, schedules, events }: Definition): string[] {
+export function appProblems(definition: Definition): string[] {
+  const unknown = unknownOption(definition, KNOWN);
+  if (unknown !== undefined) return [unknown];
+  const { commands, queries, on, schedules, events } = definition;
   return [
     ...entries(commands).flatMap(([type, one]) => commandProblems(type, one)),
     ...entries(queries).flatMap(([type, one]) => queryProblems(type, one)),

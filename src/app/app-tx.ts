@@ -1,74 +1,14 @@
 /**
- * The second argument of every handler of an app: writes, events and commands that happen with the handler's commit, or
- * not at all. Adds to `Tx` the values of the app: events and commands are values with types, and a refusal is an
- * answer. SPEC: A6, A12, A14.
- *
- * Members are bound, so that `const { emit } = tx` works.
+ * The implementation of `AppTx` over the `Tx` of an attempt. Members are bound, so that `const { emit } = tx` works.
+ * SPEC: A6, A12, A14.
  */
 import type { Json } from "../message/json.ts";
 import { show } from "../message/problem.ts";
 import type { MessageOptions } from "../work/outbox.ts";
-import type { Tx, TxCell, TxList } from "../work/tx.ts";
-import { type Duration, durationMs } from "./duration.ts";
-import { type EventDefinition, readData } from "./event-definition.ts";
-import { type AnyCommand, CommandDefinition } from "./request.ts";
-
-/** The data that callers of a command give. */
-export type SentData<Command> =
-  Command extends CommandDefinition<infer Input, unknown>
-    ? Input
-    : Command extends () => unknown
-      ? undefined
-      : Command extends (data: infer Data, ...rest: never) => unknown
-        ? Data
-        : never;
-
-/** The data of a message that is sent, with its time. Data may be left out where the command takes none. */
-export type SendArguments<Data> = [Data] extends [never]
-  ? [data?: null, options?: Later]
-  : undefined extends Data
-    ? [data?: Data | null, options?: Later]
-    : [data: Data, options?: Later];
-
-/** When an event is published or a command sent: with the commit unless given. */
-export interface Later {
-  /** So long after now. */
-  readonly delay?: Duration;
-  /** Milliseconds since 1970. */
-  readonly at?: number;
-  /** Names the message within its transaction: its id does not depend on the order in which messages are sent. */
-  readonly key?: string;
-}
-
-export interface AppTx {
-  /** The value as this transaction sees it, its own writes included. */
-  get<T>(cell: Pick<TxCell<T>, "get">): T;
-  set<T>(cell: TxCell<T>, value: NoInfer<T>): void;
-  /** Replaces the value by the result of `change`. */
-  update<T>(cell: TxCell<T>, change: (value: T) => NoInfer<T>): void;
-  delete(cell: Pick<TxCell<unknown>, "delete">): void;
-  /** Adds elements at the end of a list. */
-  push<E>(cell: TxList<E>, ...items: E[]): void;
-  /** Replaces elements of a list. */
-  splice<E>(cell: TxList<E>, index: number, remove: number, ...items: E[]): void;
-  /** Publishes an event with the commit, or later. */
-  emit<Input>(event: EventDefinition<string, unknown, Input>, data: Input, options?: Later): void;
-  /**
-   * Sends a command without waiting for its answer, in the commit, or later. It is a value of `commands`, or a name.
-   */
-  send<Command extends AnyCommand>(command: Command, ...rest: SendArguments<SentData<Command>>): void;
-  send(name: string, data?: Json, options?: Later): void;
-  /** `return tx.refuse("SOLD_OUT")` rolls back; the caller gets a `Failure` of that reason. */
-  readonly refuse: Tx["refuse"];
-  /** An id that follows from the message's: every attempt gets the same ones. */
-  newId(name?: string): string;
-  /** Counts the attempts at this message from 1. */
-  readonly attempt: number;
-  /** Milliseconds since 1970, the same throughout an attempt. */
-  readonly now: number;
-  /** Aborted when the handler has timed out, and when the kernel stops without it. */
-  readonly signal: AbortSignal;
-}
+import type { Tx } from "../work/tx.ts";
+import { durationMs } from "./duration.ts";
+import { readData } from "./event-definition.ts";
+import { type AnyCommand, type AppTx, CommandDefinition, type Later } from "./request.ts";
 
 /** Facts of the kernel that a transaction needs. */
 export interface TxScope {
@@ -128,6 +68,10 @@ export class HandlerTx implements AppTx {
       if (command instanceof CommandDefinition) readData(command.schema, data, `tx.send: ${type}`);
       this.#tx.send(type, data as Json, messageOptions("tx.send", options));
     };
+  }
+
+  get sql(): Sql {
+    return this.#tx.sql;
   }
 
   get refuse(): AppTx["refuse"] {

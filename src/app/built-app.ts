@@ -5,6 +5,7 @@
 import type { EventBus } from "../bus/event-bus.ts";
 import type { Handler, TransactionalHandler } from "../bus/handler.ts";
 import type { SubscribeOptions } from "../bus/subscription.ts";
+import type { Space } from "../cells/space.ts";
 import type { Host } from "../host/host.ts";
 import { HANDLER_TIMEOUT_MS } from "../limits.ts";
 import type { Capability, CapabilityActor } from "../loop/capability.ts";
@@ -16,13 +17,13 @@ import { Failure } from "../message/error-data.ts";
 import type { Json } from "../message/json.ts";
 import { isThenable } from "../work/handler-call.ts";
 import type { Tx } from "../work/tx.ts";
-import type { AppGround, Definition } from "./app.ts";
-import { type AppTx, HandlerTx, type TxScope } from "./app-tx.ts";
+import { HandlerTx, type TxScope } from "./app-tx.ts";
+import type { Definition } from "./definition.ts";
 import { type Duration, durationMs } from "./duration.ts";
 import { readData } from "./event-definition.ts";
 import type { OnDefinition, OnFunction } from "./on.ts";
 import type { StateParts } from "./parts.ts";
-import { CommandDefinition, QueryDefinition } from "./request.ts";
+import { type AppTx, CommandDefinition, QueryDefinition } from "./request.ts";
 import type { CronOptions } from "./schedule.ts";
 import { type Request, StepRuns } from "./steps.ts";
 import { WorkerDefinition } from "./worker-commands.ts";
@@ -63,6 +64,13 @@ interface BuiltParts extends AppGround {
   readonly name: string;
   readonly definition: Definition;
   readonly state: StateParts;
+}
+
+/** The parts of a kernel that an app is built on. */
+export interface AppGround {
+  readonly host: Host;
+  /** The app's own space. */
+  readonly space: Space;
 }
 
 export class BuiltApp {
@@ -122,7 +130,8 @@ export class BuiltApp {
     return () => synchronous(type, handler(read));
   }
 
-  // The capability --------------------------------------------------------------------------------------------------
+  // The capability
+  // -------------------------------------------------------------------------------------------------------------------
 
   capability(known: KnownCommands): Capability {
     const { name, definition, space, state } = this.#parts;
@@ -147,12 +156,16 @@ export class BuiltApp {
     const made: Record<string, Capability> = {};
     for (const [one, entries] of byWorker) {
       if (one === undefined) continue;
-      const { url, stem, options } = one;
+      const { url, stem } = one;
+      const { timeout = HANDLER_TIMEOUT_MS, ...options } = one.options;
       const commands = Object.fromEntries(entries.map(([type]) => [type, { handle: handledInThread }]));
       const description = `a worker thread of the app ${this.name}`;
       let name = stem;
       for (let n = 2; name in made; n++) name = `${stem}-${n}`;
-      made[name] = { ...capability({ description, ...options, commands }), spawn: () => start(url) };
+      made[name] = {
+        ...capability({ description, ...options, timeoutMs: durationMs(timeout, "timeout"), commands }),
+        spawn: () => start(url),
+      };
     }
     return made;
   }
@@ -218,7 +231,8 @@ export class BuiltApp {
     return `${words}${part}.${capital(key)}${step}`;
   }
 
-  // Events ----------------------------------------------------------------------------------------------------------
+  // Events
+  // -------------------------------------------------------------------------------------------------------------------
 
   #addSteps(key: string, { event, does, options }: OnDefinition): void {
     if (typeof does === "function") return;

@@ -5,12 +5,12 @@
 import type { Failure } from "../message/error-data.ts";
 import type { KernelReason } from "../message/reasons.ts";
 import type { Refusal } from "../work/refusal.ts";
-import type { App, Definition } from "./app.ts";
-import type { SentData } from "./app-tx.ts";
+import type { App } from "./app.ts";
 import type { BuiltInCommands, BuiltInQueries } from "./built-in.ts";
+import type { Definition } from "./definition.ts";
 import type { AnyEvent, EventDefinition } from "./event-definition.ts";
 import type { OnDefinition } from "./on.ts";
-import type { CommandDefinition, QueryDefinition } from "./request.ts";
+import type { CommandDefinition, QueryDefinition, SentData } from "./request.ts";
 import type { WorkerDefinition } from "./worker-commands.ts";
 
 /** Any app. */
@@ -42,8 +42,11 @@ export type EventsOf<A> =
       : never);
 type ValueOf<Record> = Record[keyof Record];
 
+/** The names of an app's commands, those of the kernel included. */
 export type CommandName<A> = (keyof CommandsOf<A> | keyof BuiltInCommands) & string;
+/** The names of an app's queries, those of the kernel included. */
 export type QueryName<A> = (keyof QueriesOf<A> | keyof BuiltInQueries) & string;
+/** The names of the events that an app lists in `events`. */
 export type EventName<A> = EventsOf<A>["name"];
 
 // Data and answers --------------------------------------------------------------------------------------------------
@@ -70,10 +73,15 @@ type Returned<H> =
 /** Over the wire, `undefined` and no value are `null`. */
 type Answer<R> = R extends void | undefined ? null : R;
 
+/** The type of the data of a command. */
 export type CommandInput<A, Name> = SentData<Handler<A, Name>>;
+/** The type of the answer of a command. */
 export type CommandAnswer<A, Name> = Answer<Exclude<Awaited<Returned<Handler<A, Name>>>, Refusal>>;
+/** The type of the data of a query. */
 export type QueryInput<A, Name> = SentData<QueryHandler<A, Name>>;
+/** The type of the answer of a query. */
 export type QueryAnswer<A, Name> = Answer<Returned<QueryHandler<A, Name>>>;
+/** The type of the data of an event. */
 export type EventData<A, Name> =
   Extract<EventsOf<A>, { readonly name: Name }> extends EventDefinition<string, infer Output, never> ? Output : never;
 
@@ -88,12 +96,14 @@ export type CommandFailure<A, Name> =
       : never)
   | Failure<KernelReason>;
 
+/** The result of `safeCommand`: a value or a failure, without an exception. */
 export type Result<Value, F> =
   | { readonly ok: true; readonly value: Value; readonly failure?: undefined }
   | { readonly ok: false; readonly failure: F; readonly value?: undefined };
 
 // Calling -----------------------------------------------------------------------------------------------------------
 
+/** Options of a command or a query. */
 export interface CallOptions {
   /** Idempotency key: a command that is repeated under it takes effect once, and gets the first answer. */
   readonly id?: string;
@@ -103,6 +113,7 @@ export interface CallOptions {
   readonly timeoutMs?: number;
 }
 
+/** Options of `kernel.events`. */
 export interface EventsOptions {
   /** Events after this cursor, or all with `"start"`; those that come from now on unless given. */
   readonly from?: string;
@@ -119,6 +130,7 @@ export type Arguments<Input, Options> = [Input] extends [never]
       ? [data?: Input | null, options?: Options]
       : [data: Input, options?: Options];
 
+/** An event of the journal, as `kernel.events` yields it. */
 export interface AppEvent<Name, Data> {
   /** Its id in the journal. */
   readonly id: number;

@@ -30,6 +30,7 @@ export function checkedBy(schema: Schema): Schema | undefined {
   return schema instanceof TypeOnly ? undefined : schema;
 }
 
+/** An event that an app may emit. Made by `event` of the app's parts. */
 export class EventDefinition<out Name extends string = string, out Output = unknown, in Input = never> {
   readonly name: Name;
   readonly schema: Schema | undefined;

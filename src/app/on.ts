@@ -4,10 +4,11 @@
  */
 import type { Failure } from "../message/error-data.ts";
 import { show } from "../message/problem.ts";
-import type { AppTx } from "./app-tx.ts";
 import type { Duration } from "./duration.ts";
 import { EventDefinition } from "./event-definition.ts";
+import type { AppTx } from "./request.ts";
 
+/** Options of `on`. */
 export interface OnOptions {
   /** How often a delivery is tried in all; once unless given. Then the event is a dead letter. */
   readonly retry?: number;
@@ -27,6 +28,7 @@ export interface RunContext {
   readonly attempt: number;
 }
 
+/** The steps of a subscription: `run` calls the outside world, `commit` takes effect. */
 export interface Steps<Data, Result> extends OnOptions {
   /** Calls the outside world: at least once, without a transaction. */
   readonly run: (data: Data, context: RunContext) => Result;
@@ -38,6 +40,7 @@ export interface Steps<Data, Result> extends OnOptions {
 
 export type OnFunction = (data: never, tx: AppTx) => unknown;
 
+/** A subscription of an app. Made by `on`. */
 export class OnDefinition<out Name extends string = string, out Output = unknown, in Input = never> {
   readonly event: EventDefinition<Name, Output, Input>;
   readonly does: OnFunction | Steps<never, unknown>;

@@ -11,6 +11,7 @@ import { show } from "../message/problem.ts";
 import { type DocumentRef, SHARED_SCOPE } from "../store/document.ts";
 import { EventDefinition, isSchema, type Schema } from "./event-definition.ts";
 
+/** The parts that the function of an app gets, to define its state and events. */
 export interface AppParts {
   /** State: `cell("count", 0)`. With an initial value it is never `undefined`. */
   readonly cell: Space["cell"];

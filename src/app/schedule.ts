@@ -1,8 +1,9 @@
 /**
  * Schedules: a transaction at each slot of a cron expression, once a slot in all processes of the store. SPEC: A20-A22.
  */
-import type { AppTx } from "./app-tx.ts";
+import type { AppTx } from "./request.ts";
 
+/** Options of `cron`. */
 export interface CronOptions {
   /** Name of a time zone, like `Europe/Berlin`; UTC unless given. */
   readonly timezone?: string;
@@ -10,6 +11,7 @@ export interface CronOptions {
   readonly missed?: "once" | "skip";
 }
 
+/** One due time of a schedule. */
 export interface Slot {
   /** When the slot was due, in milliseconds since 1970. */
   readonly at: number;
@@ -17,6 +19,7 @@ export interface Slot {
 
 export type ScheduleHandler = (slot: Slot, tx: AppTx) => unknown;
 
+/** A schedule of an app. Made by `cron`. */
 export class ScheduleDefinition {
   readonly pattern: string;
   readonly handler: ScheduleHandler;

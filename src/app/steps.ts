@@ -17,9 +17,9 @@ import { contentId } from "../message/content-id.ts";
 import type { Message } from "../message/envelope.ts";
 import { type ErrorData, Failure, failureFrom, fromError } from "../message/error-data.ts";
 import { causedBy } from "../message/lineage.ts";
-import type { AppTx } from "./app-tx.ts";
 import type { AnyEvent } from "./event-definition.ts";
 import type { Steps } from "./on.ts";
+import type { AppTx } from "./request.ts";
 
 /** One of the two ends of a delivery: the command that it sends, and its handler. */
 export interface StepCommand {

@@ -7,10 +7,11 @@
  *     const images = worker<typeof resize>(new URL("./resize.ts", import.meta.url));               // app.ts
  *     return { commands: { "Image.Resize": images } };
  */
-import { serve, type WorkerPort } from "../loop/worker-actor.ts";
+import { serve, type WorkerPort } from "../loop/worker-serve.ts";
 import { isMessageType } from "../message/envelope.ts";
 import type { Json } from "../message/json.ts";
 import { show } from "../message/problem.ts";
+import type { Duration } from "./duration.ts";
 
 /** The `workerData` of a thread that is to serve the commands of its file. */
 export const COMMANDS_THREAD = "millrace:commands";
@@ -21,6 +22,7 @@ export interface WorkerContext {
   readonly signal: AbortSignal;
 }
 
+/** The handler of a command in a worker thread. */
 export type WorkerFunction = (data: never, context: WorkerContext) => unknown;
 
 /** The default export of a worker's file. */
@@ -78,11 +80,15 @@ function threadPort(): WorkerPort | undefined {
   };
 }
 
+/** Options of `worker`. */
 export interface WorkerOptions {
+  /** A command that takes longer is answered with 504: 5 minutes unless given; 0: no limit. */
+  readonly timeout?: Duration;
   /** True: a command that a crash interrupted runs again. Otherwise it is answered as interrupted. */
   readonly idempotent?: boolean;
 }
 
+/** Commands that a worker thread handles. Made by `worker`. */
 export class WorkerDefinition<out Commands = unknown> {
   readonly url: URL;
   readonly options: WorkerOptions;

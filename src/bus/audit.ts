@@ -1,6 +1,6 @@
 /**
- * The journal as operators use it: dead letters, the causal tree of a conversation, and the audit rows of their own actions.
- * SPEC: J77, J78, K91.
+ * The journal as operators use it: dead letters, the causal tree of a conversation, and the audit rows of their own
+ * actions. SPEC: J77, J78, K91.
  */
 import { JOURNAL_PAGE_ROWS } from "../limits.ts";
 import { type CausalTree, causalTrees } from "../message/causal-trees.ts";
@@ -14,13 +14,15 @@ import { type JournalReader, journalPages } from "./journal-pages.ts";
 /** An event and its consequences. */
 export type TraceNode = CausalTree<JournalRow>;
 
+/** The events of one correlation as trees: the result of `bus.trace()`. */
 export interface Trace {
   readonly correlation: string;
   readonly size: number;
-  /** Events that nothing in this conversation caused, in the order of the journal. */
+  /** Events without a cause in this conversation, in the order of the journal. */
   readonly roots: readonly TraceNode[];
 }
 
+/** Dead letters: the result of `bus.failures()`. */
 export interface Failures {
   /** How many rows of the journal have failed: events, and commands whose handling failed. */
   readonly count: number;

@@ -1,15 +1,15 @@
 /**
  * Takes pending events from the journal, as many as there is room for. SPEC: J49, J54, J67, J88, J95.
  *
- *     backlog() ──> claim a batch ──full──> claim a larger one ... ──not full──> nothing is pending
- *                        └──no room, no lease, not active──> later: whoever makes room calls `claim` again
+ *     backlog() ──> claim a batch ──full──> claim a larger one ... ──not full──> the journal has no pending event
+ *                        └──no room, no lease, not active──> later: the code that makes room calls `claim` again
  *
- * One claim is on its way at a time. What it does not know it takes for possible: the journal counts as having a backlog until a
- * claim has come back short, and whatever arrives meanwhile says so again.
+ * One claim runs at a time. The journal counts as having a backlog until a claim has returned fewer events than asked
+ * for; every later event raises the flag again.
  *
- * An event whose process died under it may have been the reason, and so may any that was in hand with it. Those that it happened to more
- * than once are suspects: one at a time is taken, so that the next death tells which it was, and the guilty one is failed in the end. That
- * death counts only if the suspect's handling had begun, which the journal is told before (`delivery.ts`).
+ * If a process dies, each event that it held may be the reason. Events to which this happened more than once are
+ * suspects: they are taken one at a time, so that the next death identifies the poison message, which fails in the end.
+ * A death counts only if the handling of the suspect had begun, which is written to the journal first (`delivery.ts`).
  */
 import type { Host } from "../host/host.ts";
 import { EVENT_DEATHS_MAX, EVENT_SUSPECT_DEATHS, FULL_TOPICS_MAX } from "../limits.ts";
@@ -39,7 +39,9 @@ interface ClaimerParts {
   readonly observe: BusObserver;
 }
 
-/** Events asked for at once: few, when it is not known whether there are any, because their room is set aside meanwhile. */
+/**
+ * Events asked for at once: few while it is not known whether there are any, because their room is reserved meanwhile.
+ */
 const CLAIM_START = 32;
 const CLAIM_MAX = 1_024;
 
@@ -52,7 +54,7 @@ export class Claimer {
   /** Settles when the claims under way are through. */
   #claims: Promise<void> = Promise.resolve();
   #limit = CLAIM_START;
-  /** The suspect in hand. One that is kept by its order gives way: what it waits for may be another suspect. */
+  /** The held suspect. If it waits for its order, it gives way: the event before it may be another suspect. */
   #suspect: EventRun | undefined;
 
   constructor(parts: ClaimerParts) {
@@ -72,7 +74,7 @@ export class Claimer {
     this.claim();
   }
 
-  /** Claims, if something may be pending, until nothing is or there is no room. */
+  /** Claims until no event is pending or there is no room. */
   claim(): void {
     if (this.#suspect?.state === "over" || this.#suspect?.state === "at-order") {
       this.#suspect = undefined;
@@ -81,14 +83,14 @@ export class Claimer {
     if (this.#backlog === "perhaps" && !this.#claiming) this.#claims = this.#claimAll();
   }
 
-  /** Looks into the journal now; resolves when it has nothing left that can be taken. */
+  /** Reads the journal now; resolves when it has no event left that can be taken. */
   async look(): Promise<void> {
     await this.#claims;
     this.backlog();
     await this.#claims;
   }
 
-  /** Whether a claim is on its way, or the next one is about to be. */
+  /** Whether a claim runs, or the next one is about to. */
   get isClaiming(): boolean {
     return this.#claiming;
   }
@@ -106,13 +108,13 @@ export class Claimer {
     }
   }
 
-  /** One batch; false when it is no use to go on now. */
+  /** One batch; false if another one would be of no use now. */
   async #claimBatch(): Promise<boolean> {
     const { held, lease, store, kind, consumers } = this.#parts;
     const current = this.#active ? lease.current : undefined;
     if (current === undefined || store.connection.state !== "connected") return false;
     const { fullTopics } = held;
-    // A slow subscription to everything: its line is served before more is claimed.
+    // A slow subscription to all topics: its line is served before more is claimed.
     if (fullTopics.size > FULL_TOPICS_MAX) return false;
     const limit = held.reserve(this.#limit);
     if (limit === 0) return false;
@@ -134,7 +136,7 @@ export class Claimer {
       return true;
     } catch (error) {
       this.#backlog = "perhaps";
-      // Nothing was claimed; the dispatcher calls again when the store is connected.
+      // No event was claimed; the dispatcher calls again when the store is connected.
       if (isAway(error)) return false;
       lease.doubt(current);
       throw error;
@@ -144,7 +146,7 @@ export class Claimer {
     }
   }
 
-  /** Undefined for a row that cannot be read, and for one that has cost too many processes: they are failed alone. */
+  /** Undefined for a row that cannot be read, and for one that too many processes died with: these fail alone. */
   #runOf(claim: Claim): EventRun | undefined {
     const { row, lease, attempt } = claim;
     const { id, topic, source, message, deliveries, deaths = 0 } = row;
@@ -170,7 +172,7 @@ export class Claimer {
     return this.#suspect;
   }
 
-  /** An event whose handlers are not called any more, but their `onFailed`. */
+  /** An event whose handlers are not called any more, except for their `onFailed`. */
   #condemned({ row, lease, attempt }: Claim, match: Match, condemned: string): EventRun {
     const { id, topic, source, deliveries, deaths } = row;
     this.#parts.observe({ kind: "gave-up", event: id, error: condemned });
@@ -192,7 +194,7 @@ export class Claimer {
     try {
       await this.#parts.store.settle([failureOf(claim, error)]);
     } catch (trouble) {
-      // Nobody here holds it: it goes back with its lease, and is failed the next time.
+      // No run of this process has it: it goes back with its lease, and fails the next time.
       this.#parts.lease.doubt(claim.lease);
       this.#trouble("failing a row that cannot be handled", trouble);
     }

@@ -1,11 +1,13 @@
 /**
- * This bus's part in the store's table of consumers: which it declares, which it runs, and a copy of the table. SPEC: J98-J104.
+ * This bus's part in the store's table of consumers: which it declares, which it runs, and a copy of the table. SPEC:
+ * J98-J104.
  *
  * ```
  *   declare, subscribe ──> own ──#write──> declared in the store ──> removed: unsubscribe, or an operator
  * ```
- * The copy may be old. Settlements name its version, and the store refuses those of another (`settle-queue.ts`), so a stale copy
- * costs a second decision and never an event. One write is under way at a time; one that failed is tried again.
+ * The copy may be old. Settlements name its version, and the store refuses those of another (`settle-queue.ts`), so a
+ * stale copy costs a second decision and never an event. One write is under way at a time; one that failed is tried
+ * again.
  *
  * A bus of commands has no consumers: a command has exactly one handler.
  */
@@ -29,19 +31,19 @@ interface ConsumersParts {
 
 export class Consumers {
   readonly #parts: ConsumersParts;
-  /** What this bus declares, by key. */
+  /** Declarations of this bus, by key. */
   readonly #own = new Map<string, Consumer>();
   /** Unsubscribed here, and to be removed from the table. */
   readonly #unwanted = new Map<string, Consumer>();
   /** The copy of the table, by key. */
   #declared: ReadonlyMap<string, Consumer> = new Map();
   #version = 0;
-  /** Rises with every change of what `missing` answers. */
+  /** Rises with every change of the answers of `missing`. */
   revision = 0;
   /** The lease that the running consumers are named under; undefined while there was none. */
   #lease: number | undefined;
   #state: "idle" | "running" | "stopped" = "idle";
-  /** Whether the table has to be told something. */
+  /** Whether the table has unsent changes. */
   #isDue = false;
   #writing: Promise<void> | undefined;
 
@@ -78,7 +80,7 @@ export class Consumers {
     if (this.#parts.kind === "command") return;
     const key = consumerKey(consumer);
     if (!this.#own.delete(key)) return;
-    // Before its start this bus has declared nothing.
+    // Before its start this bus has no declarations.
     if (this.#state === "running") this.#unwanted.set(key, consumer);
     this.#changed();
   }

@@ -4,7 +4,7 @@
  *     advance ──> for each step: skip it if it is settled, pass the gates, call the handler, note its result ──> settle
  *                       └──its subscriber is gone──> give back, to be matched with the present subscribers
  *
- * A handler that throws does not stop the next. Whatever has to be waited for (a handler's promise, a commit, a gate) ends the
+ * A handler that throws does not stop the next. A wait (for a handler's promise, a commit, a gate) ends the
  * call of `advance`; the run comes back by itself. Plain handlers that return no promise cost no promise here either.
  */
 import type { Host } from "../host/host.ts";
@@ -161,7 +161,8 @@ export class Delivery implements ShareListener {
     if (ending !== undefined) return { kind: "done", ending };
     if (isSettled(thrown)) return this.#settledByHandler(run);
     const delayMs = delayIn(thrown);
-    if (delayMs !== undefined) return this.#retryAfter(run, step, { error: (thrown as Error).message, delayMs });
+    if (delayMs !== undefined)
+      return this.#retryAfter(run, step, { error: (thrown as Error).message, delayMs, thrown });
     return this.#failure(run, step, errorText(end.error), thrown, end.kind);
   }
 
@@ -203,7 +204,9 @@ export class Delivery implements ShareListener {
     this.#goOn(run, this.#resultOf(run, step, end));
   }
 
-  /** It passes the gates anew: it holds no slot between two runs, and events that were requeued meanwhile go before it. */
+  /**
+   * It passes the gates anew: it holds no slot between two runs, and events that were requeued meanwhile go before it.
+   */
   shareAgain(run: EventRun): void {
     this.#parts.serial.handled(run);
     this.#parts.held.resume(run);

@@ -1,14 +1,14 @@
 /**
- * The dispatch loop (ADR 004 §5): claims events, starts their handlers, wakes up when there is something to do. SPEC: J49-J51, J66-J73.
+ * The dispatch loop (ADR 004 §5): claims events, starts their handlers, and wakes up when there is work. SPEC: J49-J51,
+ * J66-J73.
  *
  * ```
  *   idle ──start──> running <──resume/pause──> paused
  *                      └────────stop────────────┴──> stopping ──handlers over, or grace over──> stopped
  * ```
- * It has no loop that turns: everything that can give it work calls it. These are all of them: an event published here, room
- * again after a run is over, a slot, a gate or a commit that lets a run go on, another process's writes (`store.watch`), a
- * retry that is due, a lease that is current again, `requeue` and `resume`, and the poll, which is there in case one of the others
- * was missed.
+ * There is no polling loop. Each source of work calls it: an event published here, room after a run is over, a slot, a
+ * gate or a commit that lets a run continue, writes of another process (`store.watch`), a retry that is due, a lease
+ * that is current again, `requeue` and `resume`. A slow poll covers a missed call.
  */
 import type { Host, Timer } from "../host/host.ts";
 import { DISPATCH_BURST_MS, POLL_INTERVAL_MS, WATCH_PAUSE_MS } from "../limits.ts";
@@ -45,29 +45,31 @@ export interface DispatcherParts {
 export type DispatcherState = "idle" | "running" | "paused" | "stopping" | "stopped";
 
 interface Waiter {
-  /** Whether what is on its way to us is waited for too: who only wants to know when we are idle would wait as long as somebody publishes. */
+  /**
+   * Whether the wait includes events that are being claimed. Without it, `idle` would wait as long as others publish.
+   */
   readonly until: "none-held" | "none-coming";
   readonly resolve: () => void;
 }
 
-/** How many events are started between two looks at the clock. */
+/** Number of events that are started between two reads of the clock. */
 const BURST_EVENTS = 64;
 
 export class Dispatcher implements HeldEventsListener, LeaseListener {
   readonly #parts: DispatcherParts;
   #state: DispatcherState = "idle";
-  /** What it is when it has been started; a pause may come before. */
+  /** Its state after the start; a pause may come before. */
   #startsAs: "running" | "paused" = "running";
   /** Whether a pump is queued already. */
   #pumpQueued = false;
   #poll: Timer | undefined;
-  /** Until then writes of others are not looked for; set while we are busy. By the monotonic clock. */
+  /** Until this time, on the monotonic clock, writes of others are not looked for; set while this process is busy. */
   #watchFromMs = 0;
   #watchTimer: Timer | undefined;
   /** Whether a noticed write may have left rows to claim. */
   #mayHaveRows = false;
   #unwatch: () => void = () => {};
-  /** Who waits until nothing is held any more. */
+  /** Callers that wait until no event is held. */
   #waiters: readonly Waiter[] = [];
 
   constructor(parts: DispatcherParts) {
@@ -85,7 +87,7 @@ export class Dispatcher implements HeldEventsListener, LeaseListener {
 
   async start(): Promise<void> {
     const { lease, store, retries, claimer, consumers } = this.#parts;
-    // What can fail comes first, so that a start that failed can be tried again.
+    // Steps that can fail come first, so that a failed start can be tried again.
     await store.recover();
     await consumers.start();
     await lease.start();
@@ -118,7 +120,7 @@ export class Dispatcher implements HeldEventsListener, LeaseListener {
     this.backlog();
   }
 
-  /** Waits for the events that have begun, as long as `graceMs`; what has not ended by then is left to another process. */
+  /** Waits at most `graceMs` for the events that have begun; another process gets the others. */
   async stop(graceMs: number): Promise<void> {
     const { held, lease, retries, consumers } = this.#parts;
     this.#state = "stopping";
@@ -146,7 +148,7 @@ export class Dispatcher implements HeldEventsListener, LeaseListener {
     }
   }
 
-  /** To leave is not to die: nobody is to suspect these events. */
+  /** A graceful end: these events are not counted as victims of a crash. */
   async #tellLeft(runs: readonly EventRun[]): Promise<void> {
     try {
       await this.#parts.store.settle(runs.map(leavingOf));
@@ -155,18 +157,18 @@ export class Dispatcher implements HeldEventsListener, LeaseListener {
     }
   }
 
-  /** Resolves when nothing is held and the journal has nothing that could be taken now. */
+  /** Resolves when no event is held and the journal has none that could be taken now. */
   async idle(): Promise<void> {
     const { held, claimer } = this.#parts;
     for (;;) {
       await claimer.look();
-      // What is given back meanwhile is in the journal again: it is claimed by now, or looked for the next time.
+      // An event that was given back meanwhile is in the journal again: it is claimed by now, or in the next round.
       if (held.size > 0) await new Promise<void>((resolve) => this.#wait("none-held", resolve));
       else if (!claimer.isClaiming) return;
     }
   }
 
-  /** Resolves when nothing is held, nor on its way to us, or the time is over. */
+  /** Resolves when no event is held or being claimed, or the time is over. */
   #drain(graceMs: number): Promise<void> {
     if (this.#parts.held.isEmpty) return Promise.resolve();
     return new Promise((resolve) => {
@@ -183,7 +185,7 @@ export class Dispatcher implements HeldEventsListener, LeaseListener {
     this.#parts.settles.isAwaited = true;
   }
 
-  // What wakes it ----------------------------------------------------------------------------------------------------
+  // Wake-ups ---------------------------------------------------------------------------------------------------------
 
   runReady(): void {
     if (this.#pumpQueued) return;
@@ -194,7 +196,7 @@ export class Dispatcher implements HeldEventsListener, LeaseListener {
   runsReceived(): void {
     // Too late: they are in the journal under a lease that is closed, or runs out.
     if (this.#state === "stopped") this.#leave([...this.#parts.held]);
-    // In a microtask: publishers whose events these are go on before a synchronous handler runs.
+    // In a microtask: the publishers of these events continue before a synchronous handler runs.
     else this.runReady();
   }
 
@@ -235,7 +237,7 @@ export class Dispatcher implements HeldEventsListener, LeaseListener {
     this.backlog();
   }
 
-  /** Whoever lives on looks after those who may not. */
+  /** On each renewal, also recovers the events of processes that have died. */
   leaseRenewed(): void {
     this.#retireLeases();
     void this.#recover();
@@ -247,7 +249,7 @@ export class Dispatcher implements HeldEventsListener, LeaseListener {
 
   leaseLost(lease: number): void {
     const { held } = this.#parts;
-    // Handlers that run are let run; what they come to is not settled, and their transactions do not commit.
+    // Running handlers continue; their results are not settled, and their transactions do not commit.
     for (const run of held.under(lease)) if (run.state !== "settling") held.over(run, "lost");
   }
 
@@ -259,7 +261,7 @@ export class Dispatcher implements HeldEventsListener, LeaseListener {
     this.backlog();
   }
 
-  /** Somebody has written to the journal, perhaps we ourselves. */
+  /** The journal has been written to, perhaps by this process. */
   #noticed(mayHaveRows: boolean): void {
     const { host, serial } = this.#parts;
     // An own write that left no claimable row can only end the wait of a serial order.
@@ -268,7 +270,7 @@ export class Dispatcher implements HeldEventsListener, LeaseListener {
     if (this.#watchTimer !== undefined) return;
     const waitMs = this.#watchFromMs - host.monotonic();
     if (waitMs <= 0) return this.#look();
-    // It keeps the process alive: what was written may be an event, and nothing else may be left that waits for it.
+    // It keeps the process alive: the write may be an event, and no other work may be left that waits for it.
     this.#watchTimer = host.timer(waitMs, () => this.#look());
   }
 
@@ -298,10 +300,13 @@ export class Dispatcher implements HeldEventsListener, LeaseListener {
     );
   }
 
-  /** Ends leases in doubt as soon as nothing runs under them. What waits is given back: it may wait for what we lost sight of. */
+  /**
+   * Ends leases in doubt as soon as no handler runs under them. Waiting events are given back: they may wait for an
+   * event of which this process has lost track.
+   */
   #retireLeases(): void {
     const { lease, held } = this.#parts;
-    // What was left behind by `stop` is held no more, and runs.
+    // Handlers that `stop` left behind still run, and their events are not held.
     if (this.#state === "stopped") return;
     for (const one of lease.retiring) {
       this.#giveBack(held.takeBackUnder(one));
@@ -309,7 +314,7 @@ export class Dispatcher implements HeldEventsListener, LeaseListener {
     }
   }
 
-  /** Takes over what processes that are gone have held. */
+  /** Takes over the events of processes that are gone. */
   async #recover(): Promise<void> {
     try {
       if ((await this.#parts.store.recover()) > 0) this.backlog();
@@ -325,11 +330,11 @@ export class Dispatcher implements HeldEventsListener, LeaseListener {
     const { host, held, lease, slots, delivery } = this.#parts;
     if (this.#state === "stopped" || this.#state === "idle") return;
     if (lease.current === undefined) {
-      // The loop was held up for longer than the lease, or the store was: nothing is started before we know whose it is.
+      // The loop or the store was held up for longer than the lease: no handler starts before the owner is known.
       void lease.renew();
       return;
     }
-    // What was on its way to us when we paused comes too late.
+    // Events that were being claimed at the pause come too late.
     if (this.#state !== "running" && held.waiting > 0) this.#giveBack(held.takeBackAll());
     const startMs = host.monotonic();
     const which = this.#state === "running" ? "all" : "begun";

@@ -1,6 +1,7 @@
 /**
- * The event bus (ADR 004): publish, subscribe, dispatch, retry, retention over the store's journal. The journal is queue and audit
- * log at once; this class composes the parts of this room and holds no state of its own but its life. SPEC: J40-J80.
+ * The event bus (ADR 004): publish, subscribe, dispatch, retry, retention over the store's journal. The journal is
+ * queue and audit log at once; this class composes the parts of this room and holds no state of its own but its life.
+ * SPEC: J40-J80.
  *
  *     const bus = new EventBus({ store });
  *     await bus.recover();
@@ -8,8 +9,8 @@
  *     await bus.start();
  *     await bus.publish("email.received", "mail", { from: "ada@example.org" });
  *
- * Order at startup: open, recover, wire all subscriptions, then start. An event without a subscriber is done, and that is
- * known only once the wiring is complete.
+ * Order at startup: open, recover, wire all subscriptions, then start. An event without a subscriber is done, and that
+ * is known only once the wiring is complete.
  */
 import { guarded } from "../host/hook.ts";
 import type { Host } from "../host/host.ts";
@@ -74,11 +75,15 @@ import { Topics } from "./topics.ts";
 import { TransactionalShare } from "./transactional-share.ts";
 import { watchedHandler } from "./watched-handler.ts";
 
+/** The store of a bus, its limits and its defaults for subscriptions. */
 export interface EventBusOptions {
   readonly store: Store;
   /** Time and chance; those of the process unless given. */
   readonly host?: Host;
-  /** Handlers of one subscription that run at once in this process, 10 unless given, or unless the subscription says otherwise. */
+  /**
+   * Handlers of one subscription that run at once in this process, 10 unless given, or unless the subscription says
+   * otherwise.
+   */
   readonly concurrency?: number;
   /** After this long without a sign of life, this process's events are taken over by others. */
   readonly leaseMs?: number;
@@ -92,20 +97,27 @@ export interface EventBusOptions {
   readonly board?: WorkBoard;
   /** Told of errors and losses, for logs and metrics. */
   readonly observe?: BusObserver;
-  /** Which messages of the journal it deals in: events unless given. The commands that a loop has kept are another bus's. */
+  /**
+   * Which messages of the journal it deals in: events unless given. The commands that a loop has kept are another
+   * bus's.
+   */
   readonly kind?: "event" | "command";
 }
 
+/** Options of `bus.stop`. */
 export interface StopOptions {
   /** How long to wait for handlers that run; Infinity for as long as they take. */
   readonly graceMs?: number;
 }
 
-/** Payloads by topic, where an application wants them checked by the compiler; any JSON under any topic unless given. */
+/**
+ * Payloads by topic, where an application wants them checked by the compiler; any JSON under any topic unless given.
+ */
 export type AnyTopics = { readonly [topic: string]: Json };
 
 type TopicOf<Topics> = keyof Topics & string;
 
+/** Publishes events to the journal, and delivers them to subscribers with retries. */
 export class EventBus<TopicMap extends object = AnyTopics> implements AsyncDisposable {
   readonly #host: Host;
   readonly #store: Store;
@@ -191,13 +203,18 @@ export class EventBus<TopicMap extends object = AnyTopics> implements AsyncDispo
     return whenItStands(this.standing?.(), () => this.#publisher.publishMany(given));
   }
 
-  /** Writes an event that is a message already, under its type unless another topic is given. Repeating it is harmless. */
+  /**
+   * Writes an event that is a message already, under its type unless another topic is given. Repeating it is harmless.
+   */
   async publishMessage(message: Message, source: string, topic: string = message.type): Promise<number> {
     this.#requireOpen();
     return whenItStands(this.standing?.(), () => this.#publisher.publishMessage(message, topic, source));
   }
 
-  /** Writes a command for the subscriber to its type. Gives its row where it was there already, and undefined where it is new. */
+  /**
+   * Writes a command for the subscriber to its type. Gives its row where it was there already, and undefined where it
+   * is new.
+   */
   async keep(command: Message, source: string): Promise<JournalRow | undefined> {
     this.#requireOpen();
     const { id, isNew } = await this.#publisher.keep(command, source);
@@ -205,8 +222,8 @@ export class EventBus<TopicMap extends object = AnyTopics> implements AsyncDispo
   }
 
   /**
-   * Runs `commit`, which appends `entries`. Events that fit the local queue are claimed in it, and handled here as soon as it is
-   * durable, without being read back.
+   * Runs `commit`, which appends `entries`. Events that fit the local queue are claimed in it, and handled here as soon
+   * as it is durable, without being read back.
    */
   commitWith(entries: JournalEntry[], commit: () => Promise<CommitOutcome>): Promise<CommitOutcome> {
     return this.#publisher.send(entries, commit);
@@ -214,7 +231,10 @@ export class EventBus<TopicMap extends object = AnyTopics> implements AsyncDispo
 
   // Subscribing ------------------------------------------------------------------------------------------------------
 
-  /** Registers a handler with a transaction: writes, events, receipt and delivery are one commit. Its effect happens once. */
+  /**
+   * Registers a handler with a transaction: writes, events, receipt and delivery are one commit. Its effect happens
+   * once.
+   */
   subscribe<Topic extends TopicOf<TopicMap>>(
     topic: Topic,
     handler: TransactionalHandler<TopicMap[Topic]>,
@@ -245,7 +265,7 @@ export class EventBus<TopicMap extends object = AnyTopics> implements AsyncDispo
     this.#requireOpen();
     if (typeof handler !== "function") throw misuse(`a handler is a function of the event, got ${show(handler)}`);
     if (typeof options !== "object" || options === null)
-      throw misuse('subscribe takes options that name who handles, like { subscriberId: "indexer" }');
+      throw misuse('subscribe takes options that name the subscriber, like { subscriberId: "indexer" }');
     requireSubscribeOptions(options);
     const call = callOf(this.#watched(handler, options.subscriberId), options, (space) =>
       this.#outbox(options.subscriberId, space),
@@ -260,7 +280,10 @@ export class EventBus<TopicMap extends object = AnyTopics> implements AsyncDispo
     this.#add(new Subscription(pattern, call, options, { ...this.#defaults, board: undefined }));
   }
 
-  /** Subscribes a transactional actor, which enters the attempt when its turn comes. Its mailbox measures the time of the handler. */
+  /**
+   * Subscribes a transactional actor, which enters the attempt when its turn comes. Its mailbox measures the time of
+   * the handler.
+   */
   relayWork(pattern: string, deliver: WorkCall, relayed: RelayOptions): void {
     this.#requireOpen();
     const { space, clearance, failed, ...options } = relayed;
@@ -299,14 +322,19 @@ export class EventBus<TopicMap extends object = AnyTopics> implements AsyncDispo
     if (!isWildcard(pattern)) this.#topics.wire(pattern);
   }
 
-  /** Ends the subscriptions of a subscriber to a topic or pattern, and removes the consumer; false if there was none. */
+  /**
+   * Ends the subscriptions of a subscriber to a topic or pattern, and removes the consumer; false if there was none.
+   */
   unsubscribe(pattern: string, subscriberId: string): boolean {
     const isRemoved = this.suspend(pattern, subscriberId);
     this.#consumers.withdraw({ name: subscriberId, pattern });
     return isRemoved;
   }
 
-  /** Ends the subscriptions of a subscriber to a topic or pattern. It stays declared: events wait until it subscribes again. */
+  /**
+   * Ends the subscriptions of a subscriber to a topic or pattern. It stays declared: events wait until it subscribes
+   * again.
+   */
   suspend(pattern: string, subscriberId: string): boolean {
     const isRemoved = this.#subscriptions.remove(pattern, subscriberId) > 0;
     if (isRemoved) this.#consumers.runningChanged();
@@ -332,7 +360,10 @@ export class EventBus<TopicMap extends object = AnyTopics> implements AsyncDispo
     return this.#stopped;
   }
 
-  /** Puts events of processes that are gone back to pending; resolves with how many. Never touches events of a live process. */
+  /**
+   * Puts events of processes that are gone back to pending; resolves with how many. Never touches events of a live
+   * process.
+   */
   async recover(): Promise<number> {
     const recovered = await this.#store.recover();
     if (recovered > 0) this.#dispatcher.backlog();
@@ -344,7 +375,10 @@ export class EventBus<TopicMap extends object = AnyTopics> implements AsyncDispo
     return this.#held.size > 0;
   }
 
-  /** Resolves when this process handles no event and could claim none. Does not wait for retries, or for other processes. */
+  /**
+   * Resolves when this process handles no event and could claim none. Does not wait for retries, or for other
+   * processes.
+   */
   idle(): Promise<void> {
     return this.#dispatcher.idle();
   }
@@ -406,7 +440,10 @@ export class EventBus<TopicMap extends object = AnyTopics> implements AsyncDispo
     return (await this.#store.consumers()).consumers;
   }
 
-  /** Removes consumers of that name that are gone for good: of one pattern, or of all. Events that only wait for them are settled. */
+  /**
+   * Removes consumers of that name that are gone for good: of one pattern, or of all. Events that only wait for them
+   * are settled.
+   */
   async removeConsumers(name: string, pattern?: string): Promise<readonly RemovedConsumer[]> {
     const removed = await removeConsumers({ host: this.#host, store: this.#store }, name, pattern);
     if (removed.length > 0) this.#dispatcher.backlog();
@@ -414,8 +451,9 @@ export class EventBus<TopicMap extends object = AnyTopics> implements AsyncDispo
   }
 
   /**
-   * Puts events back to pending: failed ones, and those that were settled without a consumer. One, several, or all that a query finds.
-   * With `consumer`, events that are done go back too, for that consumer alone. Resolves with the ids that were put back.
+   * Puts events back to pending: failed ones, and those that were settled without a consumer. One, several, or all that
+   * a query finds. With `consumer`, events that are done go back too, for that consumer alone. Resolves with the ids
+   * that were put back.
    */
   async requeue(
     which: number | readonly number[] | RequeueQuery,
@@ -432,7 +470,10 @@ export class EventBus<TopicMap extends object = AnyTopics> implements AsyncDispo
     return requeued;
   }
 
-  /** Gives failed events and commands up, with a reason that stays with their rows. Resolves with the ids that were failed. */
+  /**
+   * Gives failed events and commands up, with a reason that stays with their rows. Resolves with the ids that were
+   * failed.
+   */
   async discard(which: number | readonly number[], reason: string): Promise<readonly number[]> {
     if (typeof reason !== "string" || reason.trim() === "")
       throw misuse("discard takes a reason; it stays with the row");

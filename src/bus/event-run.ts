@@ -1,6 +1,6 @@
 /**
- * One claimed event on its way through its handlers: the record that the dispatcher, the gates and the settle queue pass to
- * each other. SPEC: J50-J55.
+ * One claimed event on its way through its handlers: the record that the dispatcher, the gates and the settle queue
+ * pass to each other. SPEC: J50-J55.
  *
  * ```
  *   waiting ──its turn──> running ──last handler done──> settling ──durable──> over
@@ -10,8 +10,8 @@
  *      └──that gate──── at-order, at-slot
  *           opens
  * ```
- * A run is parked at one of two gates: the order of its serial key, or the slots of its subscription. Only that one lets it go on.
- * In every state but `over` the process holds the event's claim, as far as it knows.
+ * A run is parked at one of two gates: the order of its serial key, or the slots of its subscription. Only that one
+ * lets it go on. In every state but `over` the process holds the event's claim, as far as it knows.
  */
 import { NONE, withOne } from "../store/few.ts";
 import type { Delivery, Ending } from "../store/journal.ts";
@@ -43,7 +43,10 @@ export interface StepFailure {
   readonly error: string;
 }
 
-/** Where a run is parked: `at-order` for an earlier event of its serial key, `at-slot` until its subscription can take one more. */
+/**
+ * Where a run is parked: `at-order` for an earlier event of its serial key, `at-slot` until its subscription can take
+ * one more.
+ */
 export type Gate = "at-order" | "at-slot";
 
 export type RunState = "waiting" | Gate | "running" | "settling" | "over";
@@ -131,8 +134,8 @@ export class EventRun {
   }
 
   /**
-   * Its handlers are over, or were never called: all that counts is its claim. The event is let go of, since the settles of a burst wait for
-   * the disk while the next burst is being made.
+   * Its handlers are over, or were never called: all that counts is its claim. The event is let go of, since the
+   * settles of a burst wait for the disk while the next burst is being made.
    */
   beginSettling(): void {
     this.state = "settling";
@@ -184,7 +187,10 @@ export class EventRun {
     return this.steps.length === 0 && this.missing.length === 0 && this.claim.deliveries.length === 0;
   }
 
-  /** Takes the present state of the consumer table. A consumer that was missing when the event came is still owed it, if it is declared. */
+  /**
+   * Takes the present state of the consumer table. A consumer that was missing when the event came is still owed it, if
+   * it is declared.
+   */
   decideAnew({ missing, version }: Match, isDeclared: (key: string) => boolean): void {
     const isKept = ({ awaits }: Missing) => isDeclared(awaits) && !missing.some((one) => one.awaits === awaits);
     this.missing = [...missing, ...this.missing.filter(isKept)];
@@ -199,8 +205,8 @@ export class EventRun {
   }
 
   /**
-   * Whether a failed row was set to pending with SQL (J75), which leaves its deliveries as they were: some have failed, and none is
-   * open. Of an event that is not over yet one is open, as soon as another has failed (`outcome.ts`).
+   * Whether a failed row was set to pending with SQL (J75), which leaves its deliveries as they were: some have failed,
+   * and none is open. Of an event that is not over yet one is open, as soon as another has failed (`outcome.ts`).
    */
   get #isPutBack(): boolean {
     const { deliveries } = this.claim;

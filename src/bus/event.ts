@@ -1,12 +1,14 @@
 /**
  * An event as handlers see it (ADR 004 §3): frozen, without the bookkeeping of the journal. SPEC: J48.
  *
- * The bus copies the payload that a publisher gives, so that neither the publisher nor a handler can change it for another handler.
+ * The bus copies the payload that a publisher gives, so that neither the publisher nor a handler can change it for
+ * another handler.
  */
 import type { Message } from "../message/envelope.ts";
 import type { Json } from "../message/json.ts";
 import { handOut } from "../store/admit.ts";
 
+/** An event as a handler gets it. */
 export interface Event<Payload = Json> {
   /** The journal id: increasing, in the order of events. A plain handler can deduplicate by it. */
   readonly id: number;

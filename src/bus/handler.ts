@@ -1,5 +1,6 @@
 /**
- * Handlers of events. A plain handler gets a `HandlerContext`. A handler that was subscribed with a space gets a `Tx`. SPEC: J48, J56, J63.
+ * Handlers of events. A plain handler gets a `HandlerContext`. A handler that was subscribed with a space gets a `Tx`.
+ * SPEC: J48, J56, J63.
  */
 import type { Json } from "../message/json.ts";
 import type { Settlement } from "../store/journal.ts";
@@ -10,10 +11,12 @@ import type { Event } from "./event.ts";
 import type { EventRun } from "./event-run.ts";
 import { settlementOf } from "./outcome.ts";
 
+/** A plain handler: it is called at least once for each event. */
 export type Handler<Payload = Json> = (event: Event<Payload>, context: HandlerContext) => unknown;
 /** Its writes, messages, receipt and delivery are one commit. */
 export type TransactionalHandler<Payload = Json> = (event: Event<Payload>, tx: Tx) => unknown;
 
+/** Options of an event that a handler emits. */
 export interface EmitOptions {
   /** The publisher; the handler's subscriber unless given. */
   readonly source?: string;
@@ -35,7 +38,7 @@ export interface CallFacts {
 }
 
 function overError(what: string, reason: Error): BusError {
-  const why = `${what}: ${reason.message}, and what its handler does now changes nothing`;
+  const why = `${what}: ${reason.message}, and further calls of its handler have no effect`;
   return new BusError("BUS_HANDLER_OVER", why);
 }
 
@@ -46,11 +49,15 @@ function leftBehind(topic: string, reason: Error): Promise<never> {
   return refused;
 }
 
+/** The delivery that a plain handler works on: its attempt, its signal, and `emit`. */
 export class HandlerContext {
   readonly subscriberId: string;
   /** Counts the tries of this delivery from 1. */
   readonly attempt: number;
-  /** How many processes have died while they held the event, since it was last settled, or 1 if one stopped without its handler: it may have begun. */
+  /**
+   * How many processes have died while they held the event, since it was last settled, or 1 if one stopped without its
+   * handler: it may have begun.
+   */
   readonly deaths: number;
   readonly #event: Event;
   readonly #run: EventRun | undefined;
@@ -72,8 +79,8 @@ export class HandlerContext {
   }
 
   /**
-   * Publishes a consequence of the event: same correlation, caused by it. It is published at once, also if the handler fails. Once the signal is aborted nothing is
-   * published any more, and it rejects.
+   * Publishes a consequence of the event: same correlation, caused by it. It is published at once, also if the handler
+   * fails. Once the signal is aborted nothing is published any more, and it rejects.
    */
   emit(topic: string, payload: unknown, options?: EmitOptions): Promise<number> {
     const { reason } = this.#cancellation;
@@ -81,13 +88,15 @@ export class HandlerContext {
     return this.#emitter.emitNow(this.#event, this.subscriberId, topic, payload, options);
   }
 
-  /** The settlement that fails the event, for a commit of the handler. After that commit the handler throws `Settled`. */
+  /**
+   * The settlement that fails the event, for a commit of the handler. After that commit the handler throws `Settled`.
+   */
   failing(error: string): Settlement {
     if (this.#run === undefined) throw new Error("this handler cannot settle its event");
     return settlementOf(this.#run, { kind: "failed", error });
   }
 
-  /** Throws `BUS_HANDLER_OVER` once the signal is aborted; `what` names the refused call. */
+  /** Throws `BUS_HANDLER_OVER` once the signal is aborted; the argument names the refused call. */
   requireOpen(what: string): void {
     const { reason } = this.#cancellation;
     if (reason !== undefined) throw overError(what, reason);

@@ -1,9 +1,10 @@
 /**
- * The last handlings of this process, in memory: which message was handled by which handler, when, for how long, and with which
- * outcome. Queries and plain commands leave no row in the journal; here they can still be explained. SPEC: K70, K71.
+ * The last handlings of this process, in memory: which message was handled by which handler, when, for how long, and
+ * with which outcome. Queries and plain commands leave no row in the journal; here they can still be explained. SPEC:
+ * K70, K71.
  *
- * A ring of columns: a new handling replaces the oldest. A place is the number of a handling, so that an end that comes after the
- * replacement changes nothing.
+ * A ring of columns: a new handling replaces the oldest. A place is the number of a handling, so that an end that comes
+ * after the replacement has no effect.
  */
 import type { Host } from "../host/host.ts";
 import { HANDLINGS_MAX } from "../limits.ts";
@@ -17,7 +18,7 @@ export interface HandlingView {
   readonly correlation?: string;
   /** The capability or subscriber. */
   readonly handler: string;
-  /** Who sent the message: a capability, a client of an adapter, the program, the kernel. */
+  /** The sender of the message: a capability, a client of an adapter, the program, the kernel. */
   readonly askedBy: string;
   readonly attempt: number;
   /** Wall clock when the handler was given the message. */
@@ -41,7 +42,7 @@ interface Texts {
   outcome: string | undefined;
 }
 
-/** What stands for a time that has not come. */
+/** Stands for a time that has not come. */
 const NEVER = -1;
 
 export class HandlingRing {

@@ -1,9 +1,10 @@
 /**
- * The events that this process holds, from the claim until the settle is durable, and the room for more. Publishers, the
- * dispatcher and the deliveries meet here. SPEC: J66, J67.
+ * The events that this process holds, from the claim until the settlement is durable, and the room for more.
+ * Publishers, the dispatcher and the deliveries share it. SPEC: J66, J67.
  *
- * What waits for a handler is in one of two queues: events that have begun (a gate has opened, a commit is confirmed) come
- * before events that have not. Room that was promised to a publisher or a claim is reserved until the events come or do not.
+ * Events that wait for a handler are in one of two queues: events that have begun (a gate has opened, a commit is
+ * confirmed) come before events that have not. Room that was promised to a publisher or a claim is reserved until the
+ * events arrive or fail.
  */
 
 import { Fifo } from "../host/fifo.ts";
@@ -15,17 +16,17 @@ import type { RunEnd, SerialOrder } from "./serial-order.ts";
 import { WaitingBound } from "./waiting-bound.ts";
 
 export interface HeldEventsListener {
-  /** A run waits that may go on; called from inside of others, so that it is taken up later. */
+  /** A waiting run may continue. Called from inside of other code, so the listener acts later. */
   runReady(): void;
   /** Runs have come in; their handlers may be called. */
   runsReceived(): void;
-  /** An event is in the journal and nobody here holds it. */
+  /** An event is in the journal and not held in this process. */
   backlog(): void;
-  /** A run is over: there is room again, and perhaps nothing left. */
+  /** A run is over: there is room again, and perhaps no event is left. */
   runOver(): void;
   /** The journal knows that the handling of a suspect begins. */
   runBegins(run: EventRun): void;
-  /** No call is on its way any more that may claim something. */
+  /** The last call that could claim events has ended. */
   claimsOver(): void;
 }
 
@@ -38,7 +39,7 @@ export class HeldEvents {
   /** Begun, and ready to go on. */
   readonly #resumed = new Fifo<EventRun>();
   #reserved = 0;
-  /** The lease of each call to the store that is on its way and may claim something: nearly always the same, and few. */
+  /** The lease of each call to the store that may claim events and is not answered: nearly always the same, and few. */
   readonly #claiming: number[] = [];
   /** Runs that are parked at each gate. */
   readonly #parked: Record<Gate, number> = { "at-order": 0, "at-slot": 0 };
@@ -67,14 +68,17 @@ export class HeldEvents {
     return this.#waiting.length;
   }
 
-  /** How many more events may be claimed. Those that wait for their order do not count: the events that they wait for must find room. */
+  /**
+   * Number of further events that may be claimed. Events that wait for their order do not count, because the events
+   * before them must find room.
+   */
   get room(): number {
     const toWait = this.bound.limit - this.#waiting.length;
     const toHold = EVENTS_HELD_MAX - (this.#runs.size - this.parkedAtOrder);
     return Math.max(0, Math.min(toWait, toHold) - this.#reserved);
   }
 
-  /** Sets room aside for up to `count` events, of a share of what there is; says for how many there was some. */
+  /** Reserves room for up to `count` events, within a share of the free room; returns the reserved number. */
   reserve(count: number, share = 1): number {
     const granted = Math.min(count, Math.floor(this.room * share));
     if (granted < count) this.bound.turnedAway();
@@ -92,18 +96,18 @@ export class HeldEvents {
     this.#claiming.push(lease);
   }
 
-  /** It was answered, and what it has claimed was taken in; or it will not be. */
+  /** The call was answered, and its claimed events were received; or it got no answer. */
   claimEnds(lease: number): void {
     this.#claiming.splice(this.#claiming.lastIndexOf(lease), 1);
     if (this.#claiming.length === 0) this.listener?.claimsOver();
   }
 
-  /** Whether there is nothing in hand, nor on its way to it. */
+  /** Whether no event is held, or being claimed. */
   get isEmpty(): boolean {
     return this.#runs.size === 0 && this.#claiming.length === 0;
   }
 
-  /** Whether we hold something under the lease, or may do so soon. */
+  /** Whether events are held under the lease, or may be soon. */
   uses(lease: number): boolean {
     if (this.#claiming.includes(lease)) return true;
     for (const run of this.#runs) if (run.lease === lease) return true;
@@ -122,7 +126,7 @@ export class HeldEvents {
     this.listener?.runsReceived();
   }
 
-  /** A run that waited for something else than a slot may go on. */
+  /** A run that waited at a gate other than a slot may continue. */
   resume(run: EventRun): void {
     if (run.state === "over") return;
     if (run.isParked) this.unpark(run);
@@ -136,13 +140,13 @@ export class HeldEvents {
     this.#parked[gate]++;
   }
 
-  /** The gate that a run is parked at lets it go on; whoever calls this goes on with it. */
+  /** Releases a run from its gate; the caller continues the run. */
   unpark(run: EventRun): void {
     this.#parked[run.state as Gate]--;
     run.state = "waiting";
   }
 
-  /** A subscription is gone: nothing waits at its gates any more. */
+  /** A subscription is gone: no run waits at its gates any more. */
   passGone(): void {
     for (const run of this.#runs) {
       if (run.isParked && !run.steps[run.position]!.subscription.active) this.resume(run);
@@ -164,7 +168,7 @@ export class HeldEvents {
     else this.bound.waited(this.#host.monotonic() - first.waitingSinceMs);
   }
 
-  /** Takes out again all that have not begun, and what is parked. */
+  /** Removes all events that have not begun, and parked ones. */
   takeBackAll(): EventRun[] {
     this.#waiting.clear();
     return this.#takeBack((run) => run.isParked || !run.hasBegun);
@@ -181,12 +185,12 @@ export class HeldEvents {
     return taken;
   }
 
-  /** Takes what waits under a lease out again. */
+  /** Removes waiting events of a lease. */
   takeBackUnder(lease: number): EventRun[] {
     return this.#takeBack((run) => run.lease === lease);
   }
 
-  /** Their places in the queues and at the gates are passed over: only what waits or is parked is taken from there. */
+  /** Their places in the queues and at the gates are skipped: only waiting and parked runs are taken from there. */
   #takeBack(which: (run: EventRun) => boolean): EventRun[] {
     const taken = [...this.#runs].filter((run) => (run.state === "waiting" || run.isParked) && which(run));
     for (const run of taken) if (run.isParked) this.unpark(run);

@@ -1,6 +1,6 @@
 /**
- * `millrace/bus`: publish and subscribe over a journal, without a kernel, on Node, Deno, Bun and in browsers. `memoryStore` keeps the journal
- * in memory, `openSqliteStore` of `millrace/sqlite` in a file.
+ * `millrace/bus`: publish and subscribe over a journal, without a kernel, on Node, Deno, Bun and in browsers.
+ * `memoryStore` keeps the journal in memory, `openSqliteStore` of `millrace/sqlite` in a file.
  */
 /// <reference lib="esnext.disposable" preserve="true" />
 export { type Host, HostError, type HostErrorCode, type Timer, type TimerOptions } from "../host/host.ts";

@@ -1,6 +1,6 @@
 /**
- * The journal by pages, for a reader that follows it on behalf of others: a page after a position, and a wait for growth.
- * It keeps no position. `tail` is the same for one iteration. SPEC: J76, N16.
+ * The journal by pages, for a reader that follows it on behalf of others: a page after a position, and a wait for
+ * growth. It keeps no position. `tail` is the same for one iteration. SPEC: J76, N16.
  */
 import type { Host } from "../host/host.ts";
 import { POLL_INTERVAL_MS } from "../limits.ts";

@@ -1,13 +1,13 @@
 /**
- * Rows of the journal, page by page, in the order of their ids. Between two pages the host is let in: a store may answer by promises alone,
- * and then nobody else would be, however long the journal is. SPEC: L1, J95.
+ * Rows of the journal, page by page, in the order of their ids. The host runs between two pages: a store may answer by
+ * promises alone, and would keep all other work waiting, however long the journal is. SPEC: L1, J95.
  */
 import type { Host } from "../host/host.ts";
 import { JOURNAL_PAGE_ROWS } from "../limits.ts";
 import type { JournalQuery, JournalRow } from "../store/journal.ts";
 import type { Store } from "../store/store.ts";
 
-/** Whose journal, and whom to let in. */
+/** The journal, and the host that runs between pages. */
 export interface JournalReader {
   readonly host: Host;
   readonly store: Store;

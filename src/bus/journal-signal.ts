@@ -1,6 +1,6 @@
 /**
- * Tells those who follow the journal that it may have grown: by what is published here, or by others. A counter says whether
- * something came between looking and waiting, so that nothing is missed. SPEC: J76.
+ * Tells readers that the journal may have grown, by this process or another. A counter tells whether a change came
+ * between reading and waiting, so that no change is missed. SPEC: J76.
  */
 import type { Host } from "../host/host.ts";
 import type { Store } from "../store/store.ts";
@@ -26,7 +26,7 @@ export class JournalSignal {
     for (const wake of [...this.#waiting]) wake();
   }
 
-  /** Resolves when something has come since the mark, the time is over, or the signal is aborted. */
+  /** Resolves when a change has come since the mark, the time is over, or the signal is aborted. */
   after(
     mark: number,
     { host, timeoutMs, signal }: { host: Host; timeoutMs: number; signal: AbortSignal | undefined },
@@ -47,7 +47,7 @@ export class JournalSignal {
     });
   }
 
-  /** Nobody waits: nobody has to be told. */
+  /** No reader waits any more. */
   #rest(): void {
     if (this.#waiting.size > 0) return;
     this.#unwatch?.();

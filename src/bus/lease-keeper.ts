@@ -3,17 +3,17 @@
  *
  * ```
  *   none ──open──> held ──renewed every third of its time──> held
- *                   │ │ renewal refused: it expired and somebody recovered its events
- *                   │ └──────> lost (told to the listener) ──open──> held, under a new number
- *                   └─in doubt─> retiring ──nothing is held under it any more──> closed
+ *                   │ │ renewal refused: it expired and another process recovered its events
+ *                   │ └──────> lost (the listener is told) ──open──> held, under a new number
+ *                   └─in doubt─> retiring ──no event is held under it──> closed
  * ```
- * In doubt is a lease under which the store may have written something that we were not told of: a claim or a publish whose
- * answer got lost. Such rows would stay ours for ever. So we go on under a new lease, finish what we know of under the old
- * one, and close it: what we do not know of goes back to pending.
+ * A lease is in doubt if a claim or a publish under it got no answer: the store may have written rows that this process
+ * does not know of and would keep for ever. So this process continues under a new lease, finishes the known events
+ * under the old one, and closes it: the unknown rows go back to pending.
  *
- * A held lease is *current* while it cannot have expired, even for a process whose clock is ahead by a quarter of it. If the
- * event loop was blocked for longer, or the store could not renew, it is not current: no handler is started under it until
- * a renewal has said that it is still ours.
+ * A held lease is *current* while it cannot have expired, even for a process whose clock is ahead by a quarter of it.
+ * After a blocked event loop or a failed renewal it is not current: no handler starts under it until a renewal has
+ * succeeded.
  */
 import type { Host, Timer } from "../host/host.ts";
 import { SETTLE_RETRY_MS } from "../limits.ts";
@@ -22,17 +22,20 @@ import { type Store, StoreError } from "../store/store.ts";
 import type { Consumers } from "./consumers.ts";
 import type { BusObserver } from "./observation.ts";
 
-/** How much of its time a lease counts as certain; the rest is for clocks that differ. It is renewed every third. */
+/**
+ * The part of its time for which a lease counts as certain; the rest allows for clocks that differ. It is renewed every
+ * third.
+ */
 const CERTAIN_SHARE = 0.75;
 
 export interface LeaseListener {
-  /** Whatever was held under the lease is somebody else's. */
+  /** Another process may hold the events of the lease. */
   leaseLost(lease: number): void;
-  /** A lease is current that was not. */
+  /** A lease has become current. */
   leaseCurrent(): void;
   /** A third of the lease has passed again. */
   leaseRenewed(): void;
-  /** A lease in doubt was closed: what was under it is pending. */
+  /** A lease in doubt was closed: its rows are pending. */
   leaseRetired(): void;
 }
 
@@ -45,9 +48,9 @@ export class LeaseKeeper {
   #lease: number | undefined;
   /** Of the data that have the lease. */
   #history = "";
-  /** Leases in doubt: renewed, and not used for anything new. */
+  /** Leases in doubt: renewed, and not used for further events. */
   readonly #retiring = new Set<number>();
-  /** By the monotonic clock, counted from before the store was asked. */
+  /** On the monotonic clock, counted from before the store was asked. */
   #currentUntilMs = 0;
   #timer: Timer | undefined;
   /** Set while the store has not taken a lease. */
@@ -79,7 +82,7 @@ export class LeaseKeeper {
     return this.#retiring;
   }
 
-  /** The store did not answer something that was asked under the lease. */
+  /** A request to the store under the lease got no answer. */
   doubt(lease: number): void {
     if (lease !== this.#lease) return;
     this.#lease = undefined;
@@ -99,7 +102,7 @@ export class LeaseKeeper {
     void this.renew();
   }
 
-  /** Ends a retiring lease; whatever is still under it goes back to pending. */
+  /** Ends a retiring lease; its remaining rows go back to pending. */
   async retire(lease: number): Promise<void> {
     if (!this.#retiring.delete(lease)) return;
     await this.#close(lease);
@@ -117,7 +120,8 @@ export class LeaseKeeper {
     this.#renewing ??= this.#renew().then((isDone) => {
       this.#renewing = undefined;
       if (this.#state !== "running") return;
-      // The store did not take it, whichever lease that was, and is not asked again at once. Or it has come into doubt while it was renewed.
+      // The store refused it, as it would refuse any lease, and is not asked again at once. Or the lease came into
+      // doubt during the renewal.
       if (!isDone) this.#renewLater();
       else if (this.#lease === undefined) void this.renew();
     });

@@ -1,13 +1,13 @@
 /**
- * The outcome of an event after its handlers: the one place that decides between done, failed, retry and waiting, and which
- * deliveries the journal has to know. Pure. SPEC: J52-J55, J60, J75, J97, J98-J101, J105.
+ * The outcome of an event after its handlers: the one place that decides between done, failed, retry and waiting, and
+ * which deliveries the journal has to know. Pure. SPEC: J52-J55, J60, J75, J97, J98-J101, J105.
  *
- * Deliveries are written only where subscribers differ: an event that went well everywhere at its first attempt is `done`, without
- * delivery rows. Where one has failed, another is open (`retry` or `waiting`) if and only if the event is not over. That tells an
- * event that a process gave back or died with from a failed one that was put back by hand.
+ * Deliveries are written only where subscribers differ: an event that went well everywhere at its first attempt is
+ * `done`, without delivery rows. Where one has failed, another is open (`retry` or `waiting`) if and only if the event
+ * is not over. That tells an event that a process gave back or died with from a failed one that was put back by hand.
  *
- * Each delivery has its own next attempt. The row is due at the earliest of them. A declared consumer that does not run here gets a
- * `waiting` delivery, and the row waits for a process that runs it.
+ * Each delivery has its own next attempt. The row is due at the earliest of them. A declared consumer that does not run
+ * here gets a `waiting` delivery, and the row waits for a process that runs it.
  */
 import { NONE } from "../store/few.ts";
 import type { Claim, Delivery, Ending, Settlement } from "../store/journal.ts";
@@ -24,18 +24,18 @@ export function settlementOf(run: EventRun, last?: StepResult): Settlement {
   const done = outcome.kind === "done" && !hasShares(run, results) ? [] : deliveriesOf(run, results);
   const further = isFinal ? gone : missing.map((one) => waitingOf(run, one)).filter(isGiven);
   const settlement = settle(run, outcome, further.length === 0 ? done : [...done, ...further]);
-  // Only an end, and a wait for consumers, depends on who is declared.
+  // Only an end, and a wait for consumers, depends on the declared consumers.
   if (run.version === undefined || outcome.kind === "retry") return settlement;
   return { ...settlement, consumers: run.version };
 }
 
-/** A row that no handler is called for has failed, and with it what was to be tried again. */
+/** A row for which no handler is called has failed, together with its pending retries. */
 export function failureOf({ row: { id, deliveries }, lease, attempt }: Claim, error: string): Settlement {
   const due = deliveries.filter(({ status }) => status === "retry" || status === "waiting");
   return { id, lease, attempt, outcome: { kind: "failed", error }, deliveries: due.map(asFailed) };
 }
 
-/** The error of a delivery whose `onFailed` went wrong. */
+/** The error of a delivery whose `onFailed` failed. */
 export function onFailedText(error: string, problem: string): string {
   return `${error}; onFailed failed: ${problem}`;
 }
@@ -57,7 +57,10 @@ export function leavingOf(run: EventRun): Settlement {
   return settle(run, { kind: "left" }, []);
 }
 
-/** Gives the row back as if it had not been claimed, but for the shares that are done and the next attempts of those that failed. */
+/**
+ * Gives the row back as if it had not been claimed, but for the shares that are done and the next attempts of those
+ * that failed.
+ */
 export function releaseOf(run: EventRun): Settlement {
   return settle(run, { kind: "release" }, unfinishedOf(run));
 }
@@ -133,7 +136,7 @@ function failedBefore(run: EventRun, at: number, result: StepResult): boolean {
   return result.kind === "skipped" && run.earlierOf(run.steps[at]!)?.status === "failed";
 }
 
-/** Every handler's error, one a line, each under its subscriber's name; at last those of subscribers who are gone. */
+/** The errors of all handlers, one a line, each under its subscriber's name; those of removed subscribers come last. */
 function errorsOf(run: EventRun, results: readonly StepResult[], gone: readonly Delivery[]): string {
   const lines = results.map((result, at) => {
     const { subscriber } = run.steps[at]!;
@@ -163,7 +166,9 @@ function unfinishedOf(run: EventRun): Delivery[] {
   return [...deliveries, ...leftOf(run, run.position, [...run.claim.deliveries, ...deliveries])];
 }
 
-/** What is still to be done from a step on; named only where something has failed, since nothing else needs to be told apart. */
+/**
+ * The steps that are still open from one step on; named only after a failure, because other events need no distinction.
+ */
 function leftOf(run: EventRun, from: number, known: readonly Delivery[]): Delivery[] {
   if (!known.some(({ status }) => status === "failed")) return [];
   const isLeft = (one: { readonly subscriber: string }) => !run.isOver(one) && run.earlierOf(one) === undefined;
@@ -171,7 +176,8 @@ function leftOf(run: EventRun, from: number, known: readonly Delivery[]): Delive
   return left.map(({ subscriber }) => ({ subscriber, status: "retry", attempts: 0 }));
 }
 
-// Consumers that do not run here -----------------------------------------------------------------------------------------
+// Consumers that do not run here
+// -----------------------------------------------------------------------------------------
 
 /** Declared consumers that are still owed the event. */
 function missingOf(run: EventRun): readonly Missing[] {
@@ -191,7 +197,7 @@ function waitText({ awaits }: Missing): string {
   return `waits for ${awaits.replace(" ", " on ")}, which is not running`;
 }
 
-/** Deliveries that were open and whose consumers are gone: one that was tried has failed with the event, another was removed. */
+/** Open deliveries whose consumers are gone: a tried one has failed with the event, another one was removed. */
 function goneOf({ claim: { deliveries }, steps, missing }: EventRun): readonly Delivery[] {
   if (deliveries.length === 0) return NONE;
   const isGone = ({ subscriber, status }: Delivery) =>
@@ -224,7 +230,9 @@ function isUntried({ status }: Delivery): boolean {
   return status === "waiting" || status === "removing";
 }
 
-/** Another was only named because a different one had failed (`leftOf`): that its subscriber is gone is not a failure. */
+/**
+ * Another was only named because a different one had failed (`leftOf`): that its subscriber is gone is not a failure.
+ */
 function hasBeenTried({ attempts, status }: Delivery): boolean {
   return attempts > 0 && status === "failed";
 }

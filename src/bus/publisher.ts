@@ -1,12 +1,13 @@
 /**
- * Publishing: an event is checked, made a message, and appended to the journal. Calls no handler. SPEC: J40, J41, J45-J47, J66.
+ * Publishing: an event is checked, made a message, and appended to the journal. Calls no handler. SPEC: J40, J41,
+ * J45-J47, J66.
  *
- * Where this process has room for it, the row is written as already claimed by it, and the event goes to the dispatcher as
- * soon as it is durable, without being read back. Otherwise it is written as pending, and the dispatcher is woken.
+ * If this process has room, the row is written as already claimed by it, and the event goes to the dispatcher as soon
+ * as it is durable, without being read back. Otherwise it is written as pending, and the dispatcher is woken.
  *
- * Events that many callers publish in one turn go to the store in one call: a call of its own for each costs as much again as
- * writing it. One that is too large is left out, so that only the guilty one fails, and the others keep their place: they are not sent again, after what
- * was sent meanwhile. Where the store could not write, none of them is stored.
+ * Events that many callers publish in one turn go to the store in one call: a call for each costs as much again as
+ * writing it. An event that is too large is left out, so that it fails alone; the others keep their order, because they
+ * are not sent again after later events. If the store could not write, none of them is stored.
  */
 import type { Host } from "../host/host.ts";
 import { DEPTH_MAX, OBJECT_KEYS_MAX, PAYLOAD_BYTES_MAX } from "../limits.ts";
@@ -30,12 +31,16 @@ import { UNHEARD } from "./outcome.ts";
 import type { TopicMatches } from "./topic-match.ts";
 import type { Topics } from "./topics.ts";
 
+/** Options of `bus.publish`: its lineage, and a signal. */
 export interface PublishOptions {
-  /** Names the conversation; everything that handlers emit carries it on. */
+  /** Names the conversation; all messages that handlers emit carry it on. */
   readonly correlation?: string | undefined;
   /** The id of the message that caused this one. */
   readonly causation?: string | undefined;
-  /** Gives up if it is aborted before the event is sent to the store; what was sent is stored or not, and the promise says so. */
+  /**
+   * Gives up if it is aborted before the event is sent to the store. Afterwards the promise tells whether the event was
+   * stored.
+   */
   readonly signal?: AbortSignal;
 }
 
@@ -46,37 +51,37 @@ export interface Publication extends Omit<PublishOptions, "signal"> {
   readonly payload: unknown;
 }
 
-/** Who waits for an event that is on its way to the store. */
+/** The caller that waits for an event on its way to the store. */
 interface Caller {
   readonly resolve: (id: number) => void;
   readonly reject: (error: unknown) => void;
-  /** Aborted when he has changed his mind. */
+  /** Aborted when the caller gives up. */
   readonly signal?: AbortSignal | undefined;
 }
 
-/** Events that go to the store in one call, and who waits for each. */
+/** Events that go to the store in one call, and the caller of each. */
 interface Outgoing {
   readonly entries: JournalEntry[];
   readonly callers: Caller[];
-  /** Whether some of them may have changed their minds. */
+  /** Whether some callers may have given up. */
   hasSignals: boolean;
 }
 
 type Appended = AppendOutcome & { readonly kind: "appended" };
 
-/** What events were given that go to the store as claimed: a lease, and room for so many. */
+/** The claim of events that go to the store as claimed: a lease, and reserved room. */
 interface Grant {
   readonly lease: number;
   readonly count: number;
 }
 
-/** How much of the room that the process has may be taken by what is published here; the rest is for what waits already. */
+/** Share of the room that published events may take; the rest is for events that wait already. */
 export type HandOver = "all" | "half" | "none";
 
 /** Events in one call: short enough to share a transaction with others. */
 const PUBLISHED_TOGETHER_MAX = 256;
 const PENDING: JournalEntry["as"] = { status: "pending" };
-/** A payload stands one level deep in its message, and the message is what is bounded. */
+/** A payload is one level deep in its message, whose depth is bounded. */
 const PAYLOAD_LIMITS: JsonLimits = { bytesMax: PAYLOAD_BYTES_MAX, depthMax: DEPTH_MAX - 1, keysMax: OBJECT_KEYS_MAX };
 
 export class Publisher implements Emitter {
@@ -89,9 +94,12 @@ export class Publisher implements Emitter {
   readonly #lease: LeaseKeeper;
   readonly #matches: TopicMatches;
   readonly #signal: JournalSignal;
-  /** Half while there may be a backlog: what is older must not be overtaken for ever. None while the dispatcher does not run. */
+  /**
+   * Half while there may be a backlog, whose older events must not be overtaken for ever. 0 while the dispatcher does
+   * not run.
+   */
   handOver: HandOver = "none";
-  /** Published in this turn; undefined when there is nothing. */
+  /** Events published in this turn; undefined without any. */
   #outgoing: Outgoing | undefined;
   #unheard: (JournalEntry["as"] & { readonly status: "done" }) | undefined;
   #claimed: JournalEntry["as"] & { readonly status: "claimed" } = { status: "claimed", lease: 0 };
@@ -119,14 +127,14 @@ export class Publisher implements Emitter {
   /** Appends events in order, all or none; resolves with their ids once they are durable. */
   async publishMany(publications: readonly Publication[]): Promise<readonly number[]> {
     const entries = publications.map((publication) => this.#entry(publication));
-    // What was published before in this turn goes before.
+    // Events that were published earlier in this turn go first.
     this.flush();
     const outcome = await this.send(entries, () => this.#store.append(entries));
     if (outcome.kind === "rejected") throw notPublished(outcome);
     return outcome.ids;
   }
 
-  /** Appends an event; resolves with its id once it is durable. Rejects what cannot be an event. */
+  /** Appends an event; resolves with its id once it is durable. Rejects for an invalid event. */
   publish(publication: Publication, lineage?: Lineage, signal?: AbortSignal): Promise<number> {
     return new Promise((resolve, reject) => {
       const entry = this.#entry(publication, lineage);
@@ -138,8 +146,8 @@ export class Publisher implements Emitter {
   }
 
   /**
-   * Appends an event that is a message already, with an id that somebody else may have chosen. The same message again is the
-   * same event, and may be held by anybody: so it is never handed over, but claimed from the journal.
+   * Appends an event that is a message already, with an id that another process may have chosen. The same message is
+   * the same event, and any process may hold it: so it is never handed over, but claimed from the journal.
    */
   async publishMessage(message: Message, topic: string, source: string): Promise<number> {
     const entries = [this.#entryOf("event", message, topic, source)];
@@ -150,7 +158,7 @@ export class Publisher implements Emitter {
     return outcome.ids[0]!;
   }
 
-  /** Appends a command, likewise; one that was not there and that there is room for is handed over. */
+  /** Appends a command likewise; a new one is handed over if there is room. */
   async keep(command: Message, source: string): Promise<{ readonly id: number; readonly isNew: boolean }> {
     const entries = [this.#entryOf("command", command, command.type, source)];
     const outcome = await this.send(entries, () => this.#store.append(entries));
@@ -178,8 +186,8 @@ export class Publisher implements Emitter {
   }
 
   /**
-   * Sends entries to the store by `send`, pending ones as claimed by this process as long as there is room, and takes those in when
-   * the store says that they are there. Entries of another status go as they are.
+   * Sends entries to the store by `send`, pending ones as claimed by this process while there is room. It receives
+   * those when the store confirms them. Entries with another status are sent unchanged.
    */
   async send<Outcome extends AppendOutcome | CommitOutcome>(
     entries: JournalEntry[],
@@ -207,7 +215,7 @@ export class Publisher implements Emitter {
     return { lease, count };
   }
 
-  /** The store has answered, or will not: what it has goes on its way. */
+  /** The store has answered, or will not: its events are received. */
   #answered(
     entries: readonly JournalEntry[],
     grant: Grant | undefined,
@@ -223,8 +231,8 @@ export class Publisher implements Emitter {
   }
 
   /**
-   * An event that no consumer is owed is done as it is written: claiming and settling it would cost as much again (J53). Returns how
-   * many may be claimed: those of a topic with a full line stay in the journal.
+   * An event without a consumer is written as done: claiming and settling it would cost as much again (J53). Returns
+   * how many may be claimed: those of a topic with a full line stay in the journal.
    */
   #settleUnheard(entries: JournalEntry[]): number {
     let pending = 0;
@@ -243,7 +251,7 @@ export class Publisher implements Emitter {
     return as.status === "pending" && message.kind === this.#kind;
   }
 
-  /** The state of an event that no consumer is owed, by that version of the consumer table. */
+  /** The state of an event without a consumer, by that version of the table of consumers. */
   #unheardAt(version: number | undefined): JournalEntry["as"] {
     if (this.#unheard === undefined || this.#unheard.consumers !== version) {
       const consumers = version === undefined ? {} : { consumers: version };
@@ -262,12 +270,12 @@ export class Publisher implements Emitter {
     }
   }
 
-  /** What we claimed goes on its way, what waits is pointed out. */
+  /** Receives the claimed events, and reports the waiting ones. */
   #sent(entries: readonly JournalEntry[], outcome: AppendOutcome | CommitOutcome): void {
     if (outcome.kind === "rejected" || entries.length === 0) return;
     this.#signal.raise();
     const ids = outcome.kind === "appended" ? outcome.ids : outcome.journalIds;
-    // What was there already may be held by anybody: the journal knows.
+    // An event that was in the journal before may be held by any process: the journal knows.
     const isRepeated = outcome.kind === "appended" && outcome.repeated === true;
     const runs: EventRun[] = [];
     let claim: RunClaim | undefined;
@@ -295,7 +303,7 @@ export class Publisher implements Emitter {
     return this.#outgoing;
   }
 
-  /** Sends what was published in this turn so far. */
+  /** Sends the events that were published in this turn so far. */
   readonly flush = (): void => {
     const outgoing = this.#outgoing;
     this.#outgoing = undefined;
@@ -330,7 +338,7 @@ export class Publisher implements Emitter {
     this.#answered(entries, grant, outcome);
     const isGuilty = outcome.class === "refused" || outcome.class === "permanent";
     for (let at = 0; at < callers.length; at++) {
-      // Of several it is not known which; no store of ours refuses one that was made here for anything but its size.
+      // With several events it is not known which; our stores refuse an event of this process only for its size.
       if (isGuilty && callers.length > 1) this.#sendAlone(entries[at]!, callers[at]!);
       else callers[at]!.reject(notPublished(outcome));
     }
@@ -345,7 +353,7 @@ export class Publisher implements Emitter {
     const { topic, source, payload } = publication;
     const type = this.#topics.wire(topic);
     checkSource(source);
-    // Copied now: its giver may change it before the turn ends, and handlers here are given this very copy.
+    // Copied now: the caller may change it before the turn ends, and handlers here get this very copy.
     const copy = cloneJson(payload, PAYLOAD_LIMITS);
     if (copy.kind === "impure")
       throw invalid(`the event cannot be published: ${problemText(within("payload", copy.problem))}`);
@@ -354,7 +362,7 @@ export class Publisher implements Emitter {
   }
 }
 
-/** Those whose events are too large are told so. */
+/** Rejects events that are too large. */
 function withoutLeftOut({ entries, callers }: Outgoing, leftOut: ReadonlyMap<number, Rejection>): Outgoing {
   for (const [at, refusal] of leftOut) callers[at]!.reject(notPublished(refusal));
   const isLeft = (_: unknown, at: number) => !leftOut.has(at);
@@ -366,7 +374,7 @@ function fitting(outcome: Appended): Appended {
   return { ...outcome, ids: outcome.ids.filter((id) => id > 0) };
 }
 
-/** Those who have changed their minds are told so, and their events stay behind. */
+/** Rejects events whose callers have given up; they are not sent. */
 function withoutAborted({ entries, callers }: Outgoing): Outgoing {
   const left: Outgoing = { entries: [], callers: [], hasSignals: true };
   for (const [at, caller] of callers.entries()) {
@@ -382,7 +390,7 @@ function withoutAborted({ entries, callers }: Outgoing): Outgoing {
 
 function checkSource(source: string): void {
   if (isId(source) && isCleanText(source)) return;
-  throw invalid(`source names who publishes, in 1 to ${ID_LENGTH_MAX} characters; got ${show(source)}`);
+  throw invalid(`source names the publisher, in 1 to ${ID_LENGTH_MAX} characters; got ${show(source)}`);
 }
 
 function lineageOf({ correlation, causation }: Publication): Lineage {

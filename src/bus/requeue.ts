@@ -1,5 +1,6 @@
 /**
- * Putting events back: failed ones, those that were settled without a consumer, and done ones for one consumer. SPEC: J75, J104.
+ * Putting events back: failed ones, those that were settled without a consumer, and done ones for one consumer. SPEC:
+ * J75, J104.
  */
 import { deliveryName, wantsTopic } from "../store/consumer.ts";
 import type { JournalQuery } from "../store/journal.ts";
@@ -11,6 +12,7 @@ import type { Subscriptions } from "./subscriptions.ts";
 /** Which events to put back: failed ones. */
 export type RequeueQuery = Pick<JournalQuery, "topic" | "correlation" | "createdFromMs" | "createdBeforeMs">;
 
+/** Options of `bus.requeue`. */
 export interface RequeueOptions {
   /** The id of a subscriber. Events that are done go back too, and no other subscriber handles them again. */
   readonly consumer?: string | undefined;

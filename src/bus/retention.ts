@@ -1,8 +1,8 @@
 /**
- * Removes what is settled and old, or too much, in the background. SPEC: J74.
+ * Removes settled rows that are old, or too many, in the background. SPEC: J74.
  *
- * One small step at a time, each a job of its own in the store's queue: a publish waits for at most one of them. Between two
- * steps of one sweep timers, sockets and other writers get in.
+ * One small step at a time, each a job of its own in the store's queue: a publish waits for at most one of them.
+ * Between two steps of one sweep timers, sockets and other writers get in.
  */
 import type { Host, Timer } from "../host/host.ts";
 import { RETENTION_INTERVAL_MS, RETENTION_STEP_ROWS, TIMER_DELAY_MS_MAX } from "../limits.ts";
@@ -12,6 +12,7 @@ import type { Store } from "../store/store.ts";
 import { BusError } from "./bus-error.ts";
 import type { BusObserver } from "./observation.ts";
 
+/** Which settled rows of the journal are removed, and when. */
 export interface RetentionPolicy {
   /** Settled events older than this go. */
   readonly maxAgeMs?: number;
@@ -48,7 +49,7 @@ export class RetentionKeeper {
     this.#timer?.cancel();
   }
 
-  /** Removes everything that may go now; resolves with how many rows that were. */
+  /** Removes all rows that may go now; resolves with their number. */
   async sweep(): Promise<number> {
     let removed = 0;
     for (;;) {

@@ -1,6 +1,6 @@
 /**
- * One timer for the earliest delivery that waits for its next attempt. When it comes, the store makes what is due claimable.
- * SPEC: J61. Attempts that another process has put off are found by the poll, should that process be gone.
+ * One timer for the earliest delivery that waits for its next attempt. When it fires, the store makes due rows
+ * claimable. SPEC: J61. Attempts that another process has put off are found by the poll, should that process be gone.
  */
 import type { Host, Timer } from "../host/host.ts";
 import { TIMER_DELAY_MS_MAX } from "../limits.ts";
@@ -46,7 +46,7 @@ export class RetryTimer {
     this.#armed = { atMs, timer };
   }
 
-  /** Makes what is due claimable. A store that cannot do it now is asked again by the next poll. */
+  /** Makes due rows claimable. A store that cannot do it now is asked again by the next poll. */
   async release(): Promise<void> {
     if (!this.#running) return;
     try {

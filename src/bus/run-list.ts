@@ -1,9 +1,9 @@
 /**
  * The runs that this process holds, in the order they came, as a list that goes through the runs themselves.
  *
- * A run that leaves takes its links with it. The tables of a `Set` do not: each that it outgrows while a burst comes in, and each that it
- * shrinks out of afterwards, is garbage that goes on naming its runs, so that they and their events are copied by every minor
- * collection until a major one.
+ * A run that leaves takes its links with it. The tables of a `Set` do not: each that it outgrows while a burst comes
+ * in, and each that it shrinks out of afterwards, is garbage that goes on naming its runs, so that they and their
+ * events are copied by every minor collection until a major one.
  */
 import type { EventRun } from "./event-run.ts";
 

@@ -1,20 +1,21 @@
 /**
- * The events of one serial key of one subscription that this process knows of: those it holds, in order, and the earlier
- * ones that it does not hold and that are not settled yet. Only the first may be handled, only when nothing comes before
- * it, and only while no other is inside. SPEC: J64.
+ * The known events of one serial key of one subscription: those held here, in order, and earlier unsettled ones that
+ * are not held here. Only the first one may be handled, only if no blocker precedes it, and only while no handler of
+ * the key runs. SPEC: J64.
  */
 import type { EventRun } from "./event-run.ts";
 
 export class SerialLane {
-  /** Which subscription and key; how `SerialOrder` finds it. */
+  /** Subscription and key, by which `SerialOrder` finds it. */
   readonly name: string;
   /** Held here, ascending by id. */
   readonly runs: EventRun[] = [];
   /** Ids of unsettled events that are not held here. */
   readonly blockers = new Set<number>();
   /**
-   * The run whose handler is at work. It need not be the first, nor be held any more: an earlier event may have been requeued, or its lease have
-   * been lost meanwhile. Whoever is first then waits for this handler only, not for the settle: so the two cannot wait for each other.
+   * The run whose handler is at work. It need not be the first, nor be held any more: an earlier event may have been
+   * requeued, or its lease lost. The first run then waits for this handler only, not for its settlement, so the two
+   * cannot wait for each other.
    */
   inside: EventRun | undefined;
 

@@ -1,18 +1,18 @@
 /**
- * Order for subscriptions that ask for it: of the events with one serial key, none is handled before every earlier one is
- * settled, whichever process holds it. SPEC: J64, J65.
+ * Order for subscriptions that ask for it: no event of a serial key is handled before all earlier ones are settled, in
+ * any process. SPEC: J64, J65.
  *
- * A process knows the events it holds. Of the others it has to ask: before it handles event n, the journal is asked once for
- * unsettled events up to n that are not held here; they become blockers of their lanes. What was asked is remembered
- * (`#checkedThrough`), and ids that were held here need no asking, so that a process alone on its store asks hardly ever.
- * A settled event never becomes unsettled again but by `requeue`, so a check stays true. One that was requeued takes its old place: it
- * goes before whatever waits, and waits for the handler that is inside. That is known in the process that takes it, and in those that ask for
- * its range after that. Another that has asked before does not learn of it, and may begin a later event meanwhile: to know better it would have
- * to read all that is unsettled below, before every handler.
+ * A process knows the events that it holds. Before it handles event n, it asks the journal once for unsettled events up
+ * to n that are not held here; they become blockers of their lanes. The checked range is remembered
+ * (`#checkedThrough`), and ids that were held here need no check, so that a process alone on its store hardly ever
+ * asks. A settled event becomes unsettled again only by `requeue`, so a check stays true. A requeued event takes its
+ * old place: it precedes all waiting events, and waits for the running handler. The process that takes it knows that,
+ * and so do processes that check its range later. A process that has checked before may begin a later event meanwhile:
+ * to avoid that, it would have to read all unsettled events below before each handler.
  *
- * A blocker is remembered until it is settled, as far as that is asked: at once for those that something waits for, for the others
- * whenever they have become twice as many. A subscription that is made later has everything asked anew, since what was passed before it
- * came was not looked at for its sake.
+ * A blocker is remembered until a check finds it settled: at once if an event waits for it, and otherwise whenever the
+ * number of blockers has doubled. For a later subscription all is checked again, because earlier checks did not cover
+ * it.
  */
 import type { Host } from "../host/host.ts";
 import { BLOCKERS_UNASKED_MAX, JOURNAL_PAGE_ROWS, TOPICS_REMEMBERED_MAX } from "../limits.ts";
@@ -27,8 +27,8 @@ import { SerialLane } from "./serial-lane.ts";
 import type { Step, Subscriptions } from "./subscriptions.ts";
 
 /**
- * How a run has left this process: settled; given back, with the shares that are done in the journal; or lost, and what it
- * had done is known to nobody. Only what is settled or done in the journal lets its successors go.
+ * How a run has left this process: settled; given back, with the finished shares in the journal; or lost, with an
+ * unknown result. Only a settled or recorded share lets its successors go.
  */
 export type RunEnd = "settled" | "given-back" | "lost";
 
@@ -42,16 +42,16 @@ export class SerialOrder {
   readonly #held = new Map<number, EventRun>();
   /** Lanes that wait for an event held elsewhere, by its id. */
   readonly #blocked = new Map<number, Set<SerialLane>>();
-  /** With so many of them, those are asked for too that nothing waits for. */
+  /** From this number on, blockers without a waiting event are checked too. */
   #askAllFrom = BLOCKERS_UNASKED_MAX;
   /** Every event up to this id is settled, held here or a blocker. */
   #checkedThrough = 0;
   /** Ids above it that are or were held here. */
   readonly #seen = new Set<number>();
-  /** The highest id that somebody waits to have checked. */
+  /** The highest id for which an event waits. */
   #wanted = 0;
   #asking = false;
-  /** Something may have been settled elsewhere since the blockers were looked at. */
+  /** Another process may have settled blockers since the last check. */
   #lookAgain = false;
   /** Settled here while the journal was being asked: its answer may still show them. */
   readonly #settledMeanwhile = new Set<number>();
@@ -65,30 +65,31 @@ export class SerialOrder {
     this.#observe = parts.observe;
   }
 
-  /** How many events of others are remembered as unsettled. */
+  /** Number of remembered unsettled events of other processes. */
   get blockers(): number {
     return this.#blocked.size;
   }
 
-  /** A subscription that wants order has come. */
+  /** A subscription with a serial order was added. */
   askAnew(): void {
     this.#checkedThrough = 0;
     this.#seen.clear();
   }
 
-  /** Takes a run's place in the order. Throws what a `serialBy` throws into its step's lane. */
+  /** Gives a run its place in the order. A `serialBy` that throws gives its step no lane. */
   arrive(run: EventRun): void {
     if (!this.#subscriptions.hasSerial) return;
     const checkedBefore = this.#checkedThrough;
     this.#see(run.id);
-    // The same event may come again while an earlier run of it waits for the answer to its settle; only the last one counts.
+    // The same event may come again while an earlier run of it waits for the answer to its settle; only the last one
+    // counts.
     this.#leaveLanes(this.#held.get(run.id));
     this.#held.set(run.id, run);
     this.#unblock(run.id);
     run.lanes = run.steps.map((step) =>
       step.subscription.serialBy && !run.isOver(step) ? this.#enter(run, step) : undefined,
     );
-    // Those who waited for the journal to be asked have their answer if the gap has closed by itself.
+    // Runs that waited for a check have their answer if the gap has closed by itself.
     if (this.#wanted > checkedBefore && this.#checkedThrough > checkedBefore) this.#openAll();
   }
 
@@ -115,14 +116,14 @@ export class SerialOrder {
     this.#open(lane);
   }
 
-  /** The run has left: settled, or unsettled and somebody else's from now on. */
+  /** The run has left: settled, or unsettled in another process from now on. */
   leave(run: EventRun, end: RunEnd): void {
     const held = this.#held.get(run.id);
     // A later run of the same event counts instead.
     if (held !== undefined && held !== run) return;
     if (end === "settled" && this.#asking) this.#settledMeanwhile.add(run.id);
     if (held === undefined) {
-      // It came before anybody wanted order; who came since may wait for it as for one of others.
+      // It came before the first ordered subscription; later runs may wait for it as for one of another process.
       if (end === "settled") this.#unblock(run.id);
       return;
     }
@@ -140,7 +141,7 @@ export class SerialOrder {
     return this.#blocked.size > 0;
   }
 
-  /** Looks again at what we wait for, after something may have been settled elsewhere. */
+  /** Checks the blockers again, after another process may have settled some. */
   recheck(): void {
     this.#lookAgain = this.isBlocked;
     if (this.#lookAgain || this.#wanted > this.#checkedThrough) void this.#ask();
@@ -218,7 +219,10 @@ export class SerialOrder {
     if (first?.state === "at-order" && first.lanes?.[first.position] === lane) this.onOpen(first);
   }
 
-  /** Asks until all that is wanted is known. One at a time; what fails is asked again by the next `recheck`. */
+  /**
+   * Asks until the wanted range is known, one question at a time. A failed question is asked again by the next
+   * `recheck`.
+   */
   async #ask(): Promise<void> {
     if (this.#asking) return;
     this.#asking = true;
@@ -241,7 +245,7 @@ export class SerialOrder {
     const before = await this.#rows("processing", from, through);
     const pending = await this.#rows("pending", from, through);
     const after = await this.#rows("processing", from, through);
-    // What is below is to be asked anew by now.
+    // The range below is to be asked again by now.
     if (this.#checkedThrough < from) return;
     for (const row of [...before, ...pending, ...after]) this.#takeBlocker(row);
     this.#checkedThrough = Math.max(this.#checkedThrough, through);
@@ -264,7 +268,7 @@ export class SerialOrder {
     for (const lane of this.#lanesOf(row)) this.#block(row.id, lane);
   }
 
-  /** The lanes in which an event of the journal has something left to do. */
+  /** The lanes in which an event of the journal is not settled. */
   #lanesOf({ id, topic, source, message, deliveries }: JournalRow): SerialLane[] {
     if (message === undefined) return [];
     const lanes: SerialLane[] = [];
@@ -275,7 +279,7 @@ export class SerialOrder {
       try {
         lanes.push(this.#laneOf(step, keyOf(makeEvent({ id, topic, source, message }), step)));
       } catch {
-        // It will fail when it is handled, and holds nobody up.
+        // It will fail when it is handled, and blocks no other.
       }
     }
     return lanes;

@@ -1,16 +1,18 @@
 /**
- * Settles on their way to the store. SPEC: J55, J71, J90.
+ * Sends settlements to the store. SPEC: J55, J71, J90.
  *
- *   add ──somebody waits for it, or many are there──> at the end of the turn, `now` ──┐
- *     └──it can wait──> at the end of the turn, or a pause after those before, `soon` ─┴──> store ──> over, or offered again
+ *   add ──urgent, or many are queued──> at the end of the turn, `now` ──────────────────┐
+ *     └──it can wait──> at the end of the turn, or a pause after the last, `soon` ──────┴──> store ──> over, or again
  *
- * Those of a turn go together. A few events that went well need no commit of their own: one that somebody else needs takes them along, be it that
- * of the next event. While such events follow each other closely, they are settled by the pause: each with the one after it costs that
- * one a sixth of its way, sixteen together hardly more than one. Should the process die before, they are delivered again, as at any time.
+ * Settlements of one turn go together. A few events that succeeded need no commit of their own: the next urgent
+ * settlement takes them along, for instance that of the next event. While such events follow each other closely, the
+ * pause settles them: alone, each costs a sixth of the time of an event; sixteen together cost hardly more than one. If
+ * the process dies before, they are delivered again, as at any time.
  *
- * A settle that the store could not take now is offered again; one that comes too late changes nothing. Either way the run is
- * over once the store has answered. Only the word that the handling of a suspect begins (J88) leaves it in hand. Of settles that the store
- * refuses for what they are, each is offered by itself, and an event whose settle is refused alone has failed: nobody else waits for it.
+ * A settlement that the store could not write now is offered again; one that comes too late has no effect. Then the run
+ * is over, except after the settlement `begun` of a suspect (J88). If the store refuses a batch for its content, each
+ * settlement is offered alone. An event whose settlement is refused alone has failed, so that no other event waits for
+ * it.
  */
 import type { Host, Timer } from "../host/host.ts";
 import { SETTLE_PAUSE_MS, SETTLE_RETRY_MS, SETTLES_WAITING_MAX } from "../limits.ts";
@@ -25,7 +27,7 @@ import type { Publisher } from "./publisher.ts";
 import type { RetryTimer } from "./retry-timer.ts";
 import type { TopicMatches } from "./topic-match.ts";
 
-/** Runs and what each of them comes to, side by side: what the store is given is made once. */
+/** Runs and their settlements, side by side, so that the list for the store is made once. */
 interface Due {
   readonly runs: EventRun[];
   readonly settlements: Settlement[];
@@ -40,13 +42,13 @@ export class SettleQueue {
   readonly #publisher: Publisher;
   readonly #matches: TopicMatches;
   #due: Due = { runs: [], settlements: [] };
-  /** How what is due goes at the end of this turn; undefined while nothing of it is to go. */
+  /** How due settlements go at the end of this turn; undefined while none goes. */
   #leaving: Urgency | undefined;
-  /** Ends the pause; undefined while nothing waits for that. */
+  /** Ends the pause; undefined without a pause. */
   #pause: Timer | undefined;
-  /** Until then what can wait does. By the monotonic clock. */
+  /** Settlements that can wait do so until this time, on the monotonic clock. */
   #pausedUntilMs = 0;
-  /** Whether somebody waits until all is settled. */
+  /** Whether a caller waits until all is settled. */
   #isAwaited = false;
 
   constructor(parts: {
@@ -76,7 +78,7 @@ export class SettleQueue {
     else if (this.#leaving === undefined && this.#pause === undefined) this.#leaveAfterPause();
   }
 
-  /** Whether somebody waits until all is settled: then nothing waits here. */
+  /** Whether a caller waits until all is settled: then no settlement waits here. */
   set isAwaited(isAwaited: boolean) {
     this.#isAwaited = isAwaited;
     if (isAwaited && this.#due.runs.length > 0) this.#leave("now");
@@ -85,14 +87,14 @@ export class SettleQueue {
   #leaveAfterPause(): void {
     const leftMs = this.#pausedUntilMs - this.#host.monotonic();
     if (leftMs <= 0) return this.#leave("soon");
-    // It keeps the process alive: what was handled is settled, whoever waits.
+    // It keeps the process alive until handled events are settled.
     this.#pause = this.#host.timer(leftMs, () => {
       this.#pause = undefined;
       if (this.#due.runs.length > 0) this.#leave("soon");
     });
   }
 
-  /** Lets what is due go at the end of this turn. */
+  /** Sends due settlements at the end of this turn. */
   #leave(urgency: Urgency): void {
     if (this.#leaving === undefined) this.#host.microtask(this.#flush);
     if (this.#leaving !== "now") this.#leaving = urgency;
@@ -102,7 +104,7 @@ export class SettleQueue {
     const urgency = this.#leaving ?? "now";
     this.#leaving = undefined;
     this.#pausedUntilMs = this.#host.monotonic() + SETTLE_PAUSE_MS;
-    // What handlers have emitted is asked for before their events are done: the store does the one before the other.
+    // Events that handlers emitted are appended before their causes are done: the store keeps this order.
     this.#publisher.flush();
     this.#send(this.#take(), urgency);
   };
@@ -170,14 +172,14 @@ export class SettleQueue {
     }
     if (isMisuse(error) && !isRefusal(due)) return this.#sendApart(due, message);
     this.#host.timer(SETTLE_RETRY_MS, () => {
-      // Runs that are over by now were taken from us; settling them would change nothing.
+      // Runs that are over by now were taken from this process; settling them would have no effect.
       const isLeft = (_: unknown, at: number) => runs[at]!.state !== "over";
       const left = { runs: runs.filter(isLeft), settlements: settlements.filter(isLeft) };
       if (left.runs.length > 0) this.#send(left, "now");
     });
   }
 
-  /** The store would say the same again. One of them is wrong, and the others must not wait for it. */
+  /** The store would refuse the batch again. One of them is wrong, and the others must not wait for it. */
   #sendApart({ runs, settlements }: Due, message: string): void {
     for (let at = 0; at < runs.length; at++) {
       const run = runs[at]!;
@@ -188,19 +190,19 @@ export class SettleQueue {
   }
 }
 
-/** What an event comes to whose settle the store refuses for what it is. */
+/** The outcome of an event whose settlement the store refuses for its content. */
 function refusalOf({ id, lease, attempt }: Settlement, message: string): Settlement {
-  const error = `what it has come to cannot be settled: ${message}`;
+  const error = `its outcome cannot be settled: ${message}`;
   return { id, lease, attempt, outcome: { kind: "failed", error } };
 }
 
-/** Whether it is one of those, or looks like it: there is nothing more that could be left out. */
+/** Whether the settlement is of this kind, or looks like it: then it cannot be made smaller. */
 function isRefusal({ settlements }: Due): boolean {
   const [only, second] = settlements;
   return second === undefined && only?.outcome.kind === "failed" && only.deliveries === undefined;
 }
 
-/** Whether nobody waits for it: later events of a serial key, the next suspect (J88), who wants to see it fail or run again. */
+/** Whether neither later events of a serial key, nor the next suspect (J88), nor a caller waits for it. */
 function canWait({ claim, lanes }: EventRun, { outcome }: Settlement): boolean {
   return outcome.kind === "done" && claim.attempt === 1 && !lanes?.some((lane) => lane !== undefined);
 }
@@ -209,7 +211,7 @@ function isMisuse(error: unknown): boolean {
   return error instanceof StoreError && error.code === "STORE_MISUSE";
 }
 
-/** Whether the store will take nothing any more. */
+/** Whether the store refuses all further writes. */
 function hasEnded(error: unknown): boolean {
   return error instanceof StoreError && (error.code === "STORE_CLOSED" || error.code === "STORE_STOPPED");
 }

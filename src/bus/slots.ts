@@ -8,8 +8,8 @@
  *      ├──busy──> in the line of its subscription ──next(), a slot is free──> goes on
  *      └──the line is full──> given back; its topic is not claimed until the line is half empty
  * ```
- * No run is called from a line: the dispatcher takes it when it next looks for work and the subscription has a slot. So no slot can be
- * missed, also if the run before ended at once, was given back, or was lost.
+ * No run is called from a line: the dispatcher takes it when it next looks for work and the subscription has a slot. So
+ * no slot can be missed, also if the run before ended at once, was given back, or was lost.
  */
 import type { Host } from "../host/host.ts";
 import { HANDLERS_RUNNING_MAX } from "../limits.ts";
@@ -45,7 +45,8 @@ export class Slots {
   admits({ subscription }: Step, run: EventRun): "yes" | "line" | "full" {
     if (subscription.running < subscription.concurrency) return "yes";
     const { line, lineBound } = subscription;
-    // Runs that were taken back or lost were so together: with the first of them the others are found too. Come again, they stand here anew.
+    // Runs that were taken back or lost were so together: with the first of them the others are found too. Come again,
+    // they stand here anew.
     if (line.length > 0 && line.peek()!.state !== "at-slot") forgetOthers(subscription);
     this.#crowded.add(subscription);
     if (line.length >= lineBound.limit) {

@@ -27,11 +27,14 @@ import type { Handler, HandlerContext } from "./handler.ts";
 import { WaitingBound } from "./waiting-bound.ts";
 
 /**
- * `concurrency`: events that this subscription handles at once, 10 unless given. `serialBy`: events with the same key are handled one after the
- * other, in the order of the journal.
+ * `concurrency`: events that this subscription handles at once, 10 unless given. `serialBy`: events with the same key
+ * are handled one after the other, in the order of the journal.
  */
 export interface SubscribeOptions<Context = HandlerContext> extends HandlerOptions<[event: Event], Context, Event> {
-  /** The subscriber: names the subscription for `unsubscribe`, in the journal's deliveries and in receipts. Keep it stable. */
+  /**
+   * The subscriber: names the subscription for `unsubscribe`, in the journal's deliveries and in receipts. Keep it
+   * stable.
+   */
   readonly subscriberId: string;
   /** The same as `timeoutMs`. */
   readonly timeout?: number;
@@ -39,6 +42,7 @@ export interface SubscribeOptions<Context = HandlerContext> extends HandlerOptio
   readonly durable?: boolean;
 }
 
+/** Options of a subscription whose handler is a transaction. */
 export interface TransactionalOptions extends SubscribeOptions<Tx> {
   /** The space that the handler's transaction is of: its writes, events, receipt and delivery commit together. */
   readonly space: WorkSpace;
@@ -109,7 +113,9 @@ export class Subscription {
   readonly call: Call;
   readonly retry: RetryPolicy;
   readonly timeoutMs: number;
-  /** Lists the running handlers of this subscription. Absent from a relay: the actor's own handler is listed instead. */
+  /**
+   * Lists the running handlers of this subscription. Absent from a relay: the actor's own handler is listed instead.
+   */
   readonly board: WorkBoard | undefined;
   readonly serialBy: ((event: Event) => string) | undefined;
   readonly onFailed: OnFailed | undefined;
@@ -123,8 +129,8 @@ export class Subscription {
   /** Handlers of this subscription that run now. At most `concurrency`. */
   running = 0;
   /**
-   * Runs that have come to this subscription while it was busy, first come first (`slots.ts`). Those that are no longer `at-slot` were taken
-   * back or lost meanwhile, and are passed over.
+   * Runs that have come to this subscription while it was busy, first come first (`slots.ts`). Those that are no longer
+   * `at-slot` were taken back or lost meanwhile, and are passed over.
    */
   readonly line = new Fifo<EventRun>();
   /** How many may stand in the line: the others stay in the journal. */
@@ -179,7 +185,7 @@ function checkOptions(options: SubscribeOptions<never>): void {
   if (typeof durable !== "boolean") throw misuse(`durable is true or false, got ${show(durable)}`);
   if (!isSubscriberId(subscriberId)) {
     throw misuse(
-      `subscriberId names who handles: 1 to ${SUBSCRIBER_ID_LENGTH_MAX} characters without blanks, got ${show(subscriberId)}`,
+      `subscriberId names the subscriber: 1 to ${SUBSCRIBER_ID_LENGTH_MAX} characters without blanks, got ${show(subscriberId)}`,
     );
   }
   const problem = handlerOptionsProblem({ ...options, timeoutMs });

@@ -41,7 +41,7 @@ export class Subscriptions {
     this.#changed();
   }
 
-  /** Removes what that subscriber has under that topic or pattern; says how many subscriptions that were. */
+  /** Removes the subscriptions of that subscriber under that topic or pattern; returns their number. */
   remove(pattern: string, subscriberId: string): number {
     const isMeant = (one: Subscription) => one.pattern === pattern && one.subscriberId === subscriberId;
     const removed = this.#all.filter(isMeant);
@@ -51,7 +51,7 @@ export class Subscriptions {
     return removed.length;
   }
 
-  /** What is to be done for an event of the topic, in the order of subscribing. */
+  /** The steps for an event of the topic, in the order of subscribing. */
   stepsFor(topic: string): readonly Step[] {
     const known = this.#stepsByTopic.get(topic);
     if (known !== undefined) return known;

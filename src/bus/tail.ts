@@ -1,8 +1,9 @@
 /**
- * The journal as it grows, as an async iterator: first what is there, then, if asked to follow, what comes. SPEC: J76, J95.
+ * The journal as it grows, as an async iterator: first the present rows, then, if asked to follow, later ones. SPEC:
+ * J76, J95.
  *
- * It reads pages and keeps nothing but its position, so that a slow reader costs no memory. While it waits it is woken by
- * what is published here and by the store's word of others' writes; the poll stands behind both.
+ * It reads pages and keeps only its position, so that a slow reader costs no memory. While it waits, events of this
+ * process and notices of the store about other writers wake it; a poll covers missed notices.
  */
 import type { Host } from "../host/host.ts";
 import { JOURNAL_PAGE_ROWS, POLL_INTERVAL_MS } from "../limits.ts";
@@ -20,10 +21,11 @@ import type { Store } from "../store/store.ts";
 import { BusError, EventsGone } from "./bus-error.ts";
 import type { JournalSignal } from "./journal-signal.ts";
 
+/** Options of `bus.tail`. */
 export interface TailOptions {
   /**
-   * Rows after this cursor (`TailedRow.cursor`); all rows, from the beginning, unless given. If rows after it were removed, the
-   * iteration fails with `EventsGone` before the next row.
+   * Rows after this cursor (`TailedRow.cursor`); all rows, from the beginning, unless given. If rows after it were
+   * removed, the iteration fails with `EventsGone` before the next row.
    */
   readonly from?: string;
   /** A topic or a pattern. */
@@ -68,7 +70,7 @@ export async function* tail(parts: TailParts, options: TailOptions): AsyncGenera
     if (resumes) requireWhole(page, page.rows.length, passed);
     passed = page.end;
     if (page.isFull) {
-      // Others get in between two pages, also where nothing of them is wanted.
+      // Other work runs between two pages, also if no row of them is wanted.
       await parts.host.yield();
       continue;
     }

@@ -1,6 +1,6 @@
 /**
- * What an event of a topic needs: the subscriptions that handle it here, and the declared consumers that do not run here. Answers
- * are remembered per topic until a subscription or the table of consumers changes. SPEC: J42, J98.
+ * The receivers of a topic: the subscriptions that handle it here, and the declared consumers that do not run here.
+ * Answers are remembered per topic until a subscription or the table of consumers changes. SPEC: J42, J98.
  */
 import { TOPICS_REMEMBERED_MAX } from "../limits.ts";
 import { type Consumer, consumerKey, deliveryName, wantsTopic } from "../store/consumer.ts";

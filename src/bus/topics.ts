@@ -1,7 +1,7 @@
 /**
  * Topics as the bus knows them: their message types, and the refusal of two topics that would share one. SPEC: J41.
  *
- * A topic is wired by whoever subscribes to it or publishes it first. The number of wired topics is bounded, because topics
+ * A topic is wired by its first subscription or its first event. The number of wired topics is bounded, because topics
  * can be made at run time; beyond it a new topic is still checked against the wired ones.
  */
 import { TOPICS_REMEMBERED_MAX } from "../limits.ts";
@@ -11,7 +11,7 @@ export class Topics {
   readonly #registry = new TopicRegistry();
   readonly #types = new Map<string, string>();
 
-  /** The type of a topic. Throws for what is not a topic, and for one whose type is another topic's. */
+  /** The type of a topic. Throws for an invalid topic, and for one whose type belongs to another topic. */
   wire(topic: string): string {
     const known = this.#types.get(topic);
     if (known !== undefined) return known;

@@ -1,6 +1,6 @@
 /**
- * The entry point of transactional subscribers: their share of an event is one unit of work (`src/work/`). The handler's writes and
- * messages, the receipt and the status of the delivery are one commit. SPEC: J56-J59, U1-U28.
+ * The entry point of transactional subscribers: their share of an event is one unit of work (`src/work/`). The
+ * handler's writes and messages, the receipt and the status of the delivery are one commit. SPEC: J56-J59, U1-U28.
  *
  * ```
  *   attempt ──> commit ──committed──> recorded (the share) or settled (the whole event, when it was the last)
@@ -8,11 +8,11 @@
  *      │          │  ├─ the claim is gone ─────> lost
  *      └─retries──┘  └─ refused, window over ──> failed
  * ```
- * The dispatcher begins each further attempt (`delivery.ts`): when there is a slot for it, under a current lease, and not at
- * all once another process has the event or the bus has stopped (J51, J68, J71, J73).
+ * The dispatcher begins each further attempt (`delivery.ts`): when there is a slot for it, under a current lease, and
+ * not at all once another process has the event or the bus has stopped (J51, J68, J71, J73).
  *
- * If the handler throws, its reads are committed. The throw counts if they validate and there is no receipt.
- * After the last failure, `onFailed` runs in the same way (`EventRun.failing`): its commit carries the failed status.
+ * If the handler throws, its reads are committed. The throw counts if they validate and there is no receipt. After the
+ * last failure, `onFailed` runs in the same way (`EventRun.failing`): its commit carries the failed status.
  */
 import type { Host } from "../host/host.ts";
 import { WORK_WINDOW_MS } from "../limits.ts";
@@ -114,8 +114,9 @@ export class TransactionalShare {
   }
 
   /**
-   * Runs the handler until its commit stands, cannot stand, or has been tried for long enough, and tells the listener. Makes no promise: one for
-   * each step of a burst of handlings is much garbage, all of which lives until the disk has answered.
+   * Runs the handler until its commit stands, cannot stand, or has been tried for long enough, and tells the listener.
+   * Makes no promise: one for each step of a burst of handlings is much garbage, all of which lives until the disk has
+   * answered.
    */
   handle(run: EventRun, step: Step, call: TransactionalCall): void {
     let handling: Handling;
@@ -190,7 +191,10 @@ export class TransactionalShare {
     this.#send(handling, settlement, landed(settlement));
   }
 
-  /** Commits the effect of `onFailed` with the failed status. The claim guards it: there is no receipt, since a requeue may fail again. */
+  /**
+   * Commits the effect of `onFailed` with the failed status. The claim guards it: there is no receipt, since a requeue
+   * may fail again.
+   */
   #commitFailure(handling: Handling, handled: HandlerEnd, { error }: StepFailure): void {
     const { run, attempt } = handling;
     if (handled.kind !== "returned") {

@@ -1,9 +1,9 @@
 /**
  * How many claimed events may wait in this process for a handler. SPEC: J67.
  *
- * Many, while handlers are fast: then events are claimed as they are written and not read back. Few, while handlers are slow: another
- * process could handle the waiting events. So the bound is halved for each second that an event has waited. It doubles after it has
- * turned an event away.
+ * Many, while handlers are fast: then events are claimed as they are written and not read back. Few, while handlers are
+ * slow: another process could handle the waiting events. So the bound is halved for each second that an event has
+ * waited. It doubles after it has turned an event away.
  */
 import { EVENT_WAIT_MS_MAX, EVENTS_WAITING_MAX } from "../limits.ts";
 

@@ -1,4 +1,7 @@
-/** Remembers the calls of a handler of events. The wrapper returns the same value as the handler itself, in the same turn. */
+/**
+ * Remembers the calls of a handler of events. The wrapper returns the same value as the handler itself, in the same
+ * turn.
+ */
 import { thrownText } from "../message/error-data.ts";
 import type { Event } from "./event.ts";
 import type { HandlingRing } from "./handling-ring.ts";

@@ -38,35 +38,37 @@ import { Stream } from "./stream.ts";
 import { type TransactOptions, type TransactSpace, transact, transactInside } from "./transact.ts";
 import type { Frozen, Initial, Stored } from "./value-types.ts";
 
+/** The store of a space, its name and its options. */
 export interface SpaceOptions {
   readonly store: Store;
-  /** Time and chance; those of the process unless given. */
+  /** Time and randomness. Default: those of the process. */
   readonly host?: Host;
   readonly name: string;
-  /** Shared by spaces that link to each other; one is made if it is not given. */
+  /** Shared by spaces that link to each other. Default: a new one. */
   readonly scheduler?: Scheduler;
   /** Other open spaces that links may lead to. */
   readonly neighbours?: ReadonlyMap<string, Replica>;
   /**
-   * Keeps what is computed over a restart. A value is taken up again if the code that made it is the same: the text of its function and
-   * this version, which has to change when anything changes that the functions call or have captured.
+   * Keeps computed values over a restart. A value is reused if its code is the same: the text of its function and this
+   * version. Change the version with every change of code that the functions call or have captured.
    */
   readonly persist?: { readonly version: string };
   /**
-   * Documents kept in memory, 100,000 unless given. Beyond, those that nobody observes are dropped: cells lead to them as before, and the
-   * first read after that finds them as it finds a document that is not loaded yet.
+   * Documents kept in memory. Default 100,000. Above it, unobserved documents are dropped. Their cells stay valid: the
+   * next read finds a document that is not loaded.
    */
   readonly residentDocumentsMax?: number;
-  /** How long receipts of the whole store are kept; for ever unless given. */
+  /** How long receipts of the whole store are kept. Default: for ever. */
   readonly receipts?: ReceiptPolicy | undefined;
   /**
-   * Told what goes wrong where nobody is answered: a computed value or an effect that throws, a write that is taken back. Unless given, and
-   * unless somebody listens with `scheduler.onError`, it is a line on the console. A shared scheduler tells of all its spaces.
+   * Gets errors that no caller gets: a computed value or an effect throws, a write is rolled back. Without it, and
+   * without a listener of `scheduler.onError`, they are printed on the console. A shared scheduler reports errors of
+   * all its spaces.
    */
   readonly onError?: ErrorListener;
   /**
-   * The state that sinks and two-step effects are called with. `speculative`: as soon as it is applied here. `confirmed`: when the store has
-   * it. Default `speculative`; a kernel's space observes `confirmed`.
+   * The state that sinks and two-step effects are called with. `speculative`: as soon as it is applied in memory.
+   * `confirmed`: when the store has confirmed it. Default `speculative`; a kernel's space observes `confirmed`.
    */
   readonly observe?: "speculative" | "confirmed";
   /**
@@ -78,24 +80,26 @@ export interface SpaceOptions {
 
 /** Options of a cell of a space. */
 export interface SpaceCellOptions<T = unknown> extends CellOptions<T> {
-  /** The scope of its document; that of the space unless given. */
+  /** The scope of its document. Default: that of the space. */
   readonly scope?: string;
-  /** Makes the current shape of a stored value that the schema does not take. The next write stores it. */
+  /** Converts a stored value that the schema rejects. The next write stores the result. */
   readonly migrate?: Migrate<unknown>;
 }
 
+/** Options of an effect. */
 export interface EffectOptions extends NodeOptions {
   readonly id?: string;
 }
 
+/** Options of a computed value or an effect. */
 export interface NodeOptions extends SinkOptions {
-  /** Cells that it is known to read; they are brought up to date before its first run. */
+  /** Cells that it reads. They are brought up to date before its first run. */
   readonly reads?: readonly Cell<unknown>[];
-  /** Cells that a computed value writes besides its result; a reader of one of them runs it like a reader of the result. */
+  /** Cells that a computed value writes besides its result. Their readers demand it like readers of the result. */
   readonly writes?: readonly Cell<unknown>[];
-  /** False: computed again after a restart, though the space keeps what it computes. */
+  /** False: computed again after a restart, even if the space keeps computed values. */
   readonly persist?: boolean;
-  /** Stands for the text of the function in telling whether the code is the same. */
+  /** Used instead of the text of the function to decide whether the code is the same. */
   readonly fingerprint?: string;
 }
 
@@ -105,7 +109,7 @@ export abstract class BaseSpace implements LinkTargets, AsyncDisposable {
   readonly late: LateWrites;
   readonly observesConfirmed: boolean;
   readonly refusesUnloaded: boolean;
-  /** Asks for handlers of this space; a kernel sets it. */
+  /** Sends requests of this space's handlers; a kernel sets it. */
   requester: Requester | undefined;
   readonly #host: Host;
   readonly #replica: Replica;
@@ -113,16 +117,16 @@ export abstract class BaseSpace implements LinkTargets, AsyncDisposable {
   readonly #ownsScheduler: boolean;
   readonly #unlisten: (() => void) | undefined;
   readonly #receipts: ReceiptKeeper | undefined;
-  /** Only where computed values are kept. */
+  /** Only if computed values are kept. */
   readonly #fingerprints: Fingerprints | undefined;
-  /** Effects that end with the space; of a scheduler of its own all do. */
+  /** Effects that end with the space. Not used with an own scheduler, which ends all of them. */
   readonly #observers = new Set<SchedulerNode>();
   #effects = 0;
   /** Of `transact`. */
   readonly #outbox: Outbox;
   /** Made by the first entry point. */
   #known: Receipts | undefined;
-  /** Of plain code without a clearance; made by the first one. */
+  /** For plain code without a clearance; made by its first transaction. */
   #transactions: TransactSpace | undefined;
   #closing: Promise<void> | undefined;
 
@@ -154,7 +158,7 @@ export abstract class BaseSpace implements LinkTargets, AsyncDisposable {
     throw new Error(`a link leads to space "${space}", which is not open here; open it and pass it as a neighbour`);
   }
 
-  /** Why acknowledged commits of this process are missing, since a restore or failover; undefined if none is. */
+  /** Why acknowledged commits of this process are missing after a restore or failover; undefined if none is. */
   get historyLost(): string | undefined {
     return this.#replica.historyLost;
   }
@@ -169,11 +173,12 @@ export abstract class BaseSpace implements LinkTargets, AsyncDisposable {
   /** Called by `close` when commands have ended. */
   protected abstract closePieces(): void;
 
-  // Cells ----------------------------------------------------------------------------------------------------------------
+  // Cells
+  // -------------------------------------------------------------------------------------------------------------------
 
   /**
-   * A place that keeps one value. With an initial value, a read never gives `undefined`; without one it does until the first write.
-   * The type is inferred from the initial value or the schema, or given.
+   * A place that keeps one value. With an initial value, a read never gives `undefined`. Without one it does until the
+   * first write. The type is inferred from the initial value or the schema, or given.
    */
   cell<T = unknown>(id: string): Cell<Stored<T> | undefined>;
   cell<Schema extends StandardSchema>(
@@ -209,7 +214,7 @@ export abstract class BaseSpace implements LinkTargets, AsyncDisposable {
     return cell;
   }
 
-  /** A value derived from others: recomputed when somebody looks and something it read has changed, never else. */
+  /** A value derived from others. It is recomputed only if it is read or observed and one of its inputs has changed. */
   computed<T>(
     id: string,
     compute: (run: RunHandle) => T | Promise<T>,
@@ -240,8 +245,9 @@ export abstract class BaseSpace implements LinkTargets, AsyncDisposable {
   }
 
   /**
-   * A node that writes into places below the given cells, which places only its run decides: an index, for example. It runs
-   * without a reader, when no other node is left to run, and before a node that reads below those cells. Returns how to end it.
+   * A node that writes into places below the given cells, such as an index; each run decides the places. It runs
+   * without a reader, when no other node is left to run, and before a node that reads below those cells. The returned
+   * function ends it.
    */
   materialize(
     id: string,
@@ -253,22 +259,22 @@ export abstract class BaseSpace implements LinkTargets, AsyncDisposable {
     return this.observe(specOf({ kind: "computation", id, run, envelope }, options));
   }
 
-  /** Options of a computation whose code is what it was made of rather than its function; nothing where nothing is kept. */
+  /** Options of a computation whose code is given by these parts, not by its function; undefined if none is kept. */
   madeOf(...parts: readonly (string | ((...parameters: never[]) => unknown))[]): NodeOptions | undefined {
     return this.#fingerprints && { fingerprint: parts.map(String).join("\n") };
   }
 
   /**
-   * Takes up again what the code registers where the last process left it: a computation whose inputs have not changed does not run, one
-   * whose inputs have does when somebody looks. Resolves when all of it is known; until then nothing runs.
+   * Registers computations with the values that the last process stored. A computation runs only if its inputs have
+   * changed and it is read or observed. Resolves when all stored values are looked up; no node runs before.
    */
   restore<T>(build: () => T): Promise<T> {
     return this.scheduler.resume(build);
   }
 
   /**
-   * A node that runs again makes its children again; those of the same name are there already. A second one of anybody else would write
-   * where the first does.
+   * A node that runs again creates its children again, so their names may be taken. With any other creator, two
+   * computations would write into one place.
    */
   #requireMadeHere(known: SchedulerNode, id: string): void {
     const parent = this.scheduler.running;
@@ -280,11 +286,12 @@ export abstract class BaseSpace implements LinkTargets, AsyncDisposable {
   }
 
   /**
-   * Runs when the documents that it reads are loaded, and whenever a value that it read has changed, until cancelled. A function
-   * that it returns is called before its next run and when it ends. Effects that it creates end with its next run, the last one first.
+   * Runs when the documents that it reads are loaded, and whenever a value that it read has changed, until cancelled. A
+   * function that it returns is called before its next run and when it ends. Effects that it creates end with its next
+   * run, the last one first.
    *
-   * With two functions, the first one reads and the second one acts on its result; `confirmed`, the default of a kernel's space, is
-   * offered for that form only.
+   * With two functions, the first one reads and the second one acts on its result. Only this form can be `confirmed`,
+   * which is the default of a kernel's space.
    */
   effect(run: (run: RunHandle) => unknown, options?: EffectOptions): () => void;
   effect<T>(read: (run: RunHandle) => T, act: (value: T) => unknown, options?: EffectOptions): () => void;
@@ -322,19 +329,22 @@ export abstract class BaseSpace implements LinkTargets, AsyncDisposable {
     return this.observe({ ...spec, run: (handle) => actOn(read(handle)) });
   }
 
-  /** Runs code whose reads register no dependency of the computation or effect that runs now. */
+  /** Runs code whose reads register no dependency of the running computation or effect. */
   untracked<T>(code: () => T): T {
     return this.scheduler.untracked(code);
   }
 
-  /** Runs code and settles computed values and effects once at its end, also if it throws. For one commit use `transact`. */
+  /**
+   * Runs code and settles computed values and effects once at its end, also if it throws. For one commit use
+   * `transact`.
+   */
   batch<T>(code: () => T): T {
     return this.scheduler.batch(code);
   }
 
   observe(spec: NodeSpec): () => void {
     const node = this.scheduler.register(spec);
-    // What runs have made goes with those that made it.
+    // A node that a run has created ends with its creator.
     if (!this.#ownsScheduler && node.parent === undefined) this.#observers.add(node);
     return () => {
       this.#observers.delete(node);
@@ -349,26 +359,27 @@ export abstract class BaseSpace implements LinkTargets, AsyncDisposable {
     return new Stream<T>(this.scheduler.document(this.#replica, { scope: SHARED_SCOPE, id }), this, schema);
   }
 
-  /** One of two cells, as the condition says; the other is not read. */
+  /** The first cell while the condition is truthy, else the second one. The other is not read. */
   ifElse<T>(id: string, condition: Cell<unknown>, then: Cell<T>, otherwise: Cell<T>): Cell<T> {
     const options = this.madeOf("ifElse", ...[condition, then, otherwise].map(String));
     const chosen = this.computed(id, () => (condition.get() ? then : otherwise).asLink(), options);
     return new LinkedCell<T>(chosen.address, this, () => {
       const link = chosen.address.value;
-      // Where it has not been computed, nobody knows.
+      // Undefined before the first run.
       return link === undefined ? undefined : equal(link, then.asLink()) ? then : otherwise;
     });
   }
 
-  // Transactions ---------------------------------------------------------------------------------------------------------
+  // Transactions
+  // -------------------------------------------------------------------------------------------------------------------
 
   /**
-   * Runs synchronous code as one commit. Its writes are visible at once; the promise resolves with its result when the commit is
-   * durable. If what it read was changed by somebody else meanwhile, it runs again.
+   * Runs synchronous code as one commit. Its writes are visible at once; the promise resolves with its result when the
+   * commit is durable. It runs again if another commit changed its reads meanwhile (optimistic concurrency).
    */
   transact<T>(code: (tx: Tx) => T, options: TransactOptions = {}): Promise<Exclude<T, Refusal>> {
     const clearance = ambientClearance();
-    // It may run again when its caller has returned.
+    // A repeated run happens after the caller has returned.
     const within = clearance === undefined ? code : (tx: Tx) => withClearance(clearance, () => code(tx));
     if (this.scheduler.isUnderWay) return transactInside(this.scheduler, this.#outbox, within);
     return transact(this.#transactionsWith(clearance), within, options);
@@ -383,8 +394,8 @@ export abstract class BaseSpace implements LinkTargets, AsyncDisposable {
   }
 
   /**
-   * Runs code that is no part of the handler that calls it: its writes are commits of their own. For pools, caches and listeners that a handler
-   * makes and that live longer than it.
+   * Runs code outside of the calling handler: its writes are commits of their own. For pools, caches and listeners that
+   * a handler creates and that outlive it.
    */
   outside<T>(code: () => T): T {
     return this.scheduler.outside(code);
@@ -395,7 +406,7 @@ export abstract class BaseSpace implements LinkTargets, AsyncDisposable {
     return new CellTransaction(this.scheduler, this.#replica, options);
   }
 
-  /** For entry points: which invocations this space knows. */
+  /** For entry points: the receipts of this space. */
   get receipts(): Receipts {
     this.#known ??= new Receipts(this.#host, this.#replica);
     return this.#known;
@@ -406,22 +417,24 @@ export abstract class BaseSpace implements LinkTargets, AsyncDisposable {
     return this.scheduler.attemptsOf(name, clearance === undefined ? undefined : labelOf(clearance));
   }
 
-  // Labels ---------------------------------------------------------------------------------------------------------------
+  // Labels
+  // -------------------------------------------------------------------------------------------------------------------
 
-  /** What all that lies at a cell is labelled with, as far as it is here. For tools: it may tell something about what is labelled. */
+  /** The labels of the loaded values at a cell. For tools: the labels may reveal information about the values. */
   labelsOf(cell: Cell<unknown>): readonly string[] {
     return this.scheduler.labelAt(cell.address);
   }
 
   /**
-   * Lets out what is labelled, for a reason: copies a value to another cell, or takes names off a cell. Journaled as
+   * Declassifies, for a reason: copies a value to another cell, or removes labels of a cell. Journaled as
    * `Label.Declassified` in the same commit.
    */
   declassify(cell: Cell<unknown>, how: Declassification): Promise<void> {
     return declassify(this.#host, this.scheduler, cell, how);
   }
 
-  // Life -------------------------------------------------------------------------------------------------------------------
+  // Life
+  // -------------------------------------------------------------------------------------------------------------------
 
   flush(): void {
     this.scheduler.flush();
@@ -435,13 +448,13 @@ export abstract class BaseSpace implements LinkTargets, AsyncDisposable {
     return this.scheduler.settled();
   }
 
-  /** A new id; inside a stream's handler one that follows from the event, the same in every attempt. */
+  /** A new id. Inside a stream's handler it is derived from the event, so every attempt gets the same one. */
   newId(): string {
     this.refuseInComputation("mint an id");
     return this.scheduler.attempt?.newId() ?? this.#host.id();
   }
 
-  /** The time, for effects and handlers. A computation that asked would not give the same twice. */
+  /** The time, for effects and handlers. Refused inside a computation, whose result must not depend on it. */
   now(): number {
     this.refuseInComputation("read the clock");
     return this.#host.now();
@@ -462,8 +475,8 @@ export abstract class BaseSpace implements LinkTargets, AsyncDisposable {
   }
 
   /**
-   * Ends in good order: what is under way has the grace to finish. What has not by then is given up: it leaves nothing, senders are told,
-   * and error listeners hear what it was. Idempotent.
+   * Closes the space: work under way may finish within the grace time. Work that is left then is abandoned without
+   * effect; its senders and the error listeners are told. Idempotent.
    */
   async close({ graceMs = DRAIN_MS }: { readonly graceMs?: number } = {}): Promise<void> {
     if (this.#closing === undefined) this.scheduler.flush();
@@ -487,7 +500,7 @@ export abstract class BaseSpace implements LinkTargets, AsyncDisposable {
     this.#unlisten?.();
   }
 
-  /** Others go on with the scheduler, without what was here. */
+  /** Other spaces still use the scheduler. */
   #removeNodes(): void {
     for (const node of this.#observers) this.scheduler.remove(node);
     this.#observers.clear();

@@ -1,6 +1,7 @@
 /**
- * A transaction that lives across awaits (`space.begin`): a handle on an attempt (`work/attempt.ts`). Computed values show their value from before its
- * writes, and it depends on their sources. A computed value that cannot be brought up to date at once is refused. SPEC: R29.
+ * A transaction across awaits (`space.begin`): a handle on an attempt (`work/attempt.ts`). Computed values have their
+ * value from before its writes, and it depends on their inputs. A computed value that cannot be brought up to date at
+ * once is refused. SPEC: R29.
  */
 import { INSPECT } from "../message/inspect.ts";
 import { ComputedError } from "../scheduler/computed-error.ts";
@@ -14,15 +15,17 @@ import { Attempt } from "../work/attempt.ts";
 import type { Cell, ListCell } from "./cell.ts";
 import { conclude } from "./transact.ts";
 
+/** Options of `space.begin`. */
 export interface BeginOptions {
-  /** What the transaction may know; without one, everything. */
+  /** Labels that the transaction may read; default all. */
   readonly clearance?: readonly string[];
-  /** The label that it begins with: that of the message which it handles. */
+  /** Its initial label: that of the message which it handles. */
   readonly label?: Label;
 }
 
 const NOT_LOADED = rejected("stale", "read-moved", "it read documents of other spaces before they were loaded");
 
+/** A transaction that code opens and commits by itself. Made by `space.begin`. */
 export class CellTransaction implements Disposable {
   readonly #attempt: Attempt;
   readonly #scheduler: Scheduler;
@@ -39,7 +42,7 @@ export class CellTransaction implements Disposable {
     return this.#attempt.label;
   }
 
-  /** The value as this transaction sees it, its own writes included. */
+  /** The value with the transaction's own writes. */
   get<T>(cell: Cell<T>): T {
     return this.#within(() => cell.get());
   }
@@ -48,7 +51,7 @@ export class CellTransaction implements Disposable {
     this.#within(() => cell.set(value));
   }
 
-  /** Replaces the value by the one that `change` makes of it. */
+  /** Replaces the value by the result of `change`. */
   update<T>(cell: Cell<T>, change: (value: T) => T): void {
     this.#within(() => cell.update(change));
   }
@@ -101,6 +104,6 @@ export class CellTransaction implements Disposable {
 function notUpToDate(place: { toString(): string }): ComputedError {
   return new ComputedError(
     "COMPUTED_BEHIND",
-    `${place} is not up to date: what it is computed from waits for a gate, a load or an asynchronous run; pull it first, and begin again`,
+    `${place} is not up to date: an input waits for a gate, a load or an asynchronous run; pull it first, and begin again`,
   );
 }

@@ -1,6 +1,6 @@
 /**
- * A cell: a place in a document, with a type. Reading inside a computation or an effect makes it depend on exactly this place;
- * writing changes exactly this place. Cells are cheap and hold no value.
+ * A cell: a place in a document, with a type. Reading inside a computation or an effect makes it depend on exactly this
+ * place; writing changes exactly this place. Cells are cheap and hold no value.
  */
 import { equal } from "../message/equality.ts";
 import type { Json } from "../message/json.ts";
@@ -15,6 +15,7 @@ import { Place } from "./place.ts";
 import { requireValid, type StandardSchema } from "./schema.ts";
 import type { Below, KeyOf } from "./value-types.ts";
 
+/** Options of a cell. */
 export interface CellOptions<T> {
   /** Checks values that are written to the whole cell. */
   readonly schema?: StandardSchema<T> | undefined;
@@ -48,10 +49,10 @@ export function observeConfirmed<T>(
 const LOADED: Seen = Object.freeze({ loaded: true });
 const LOADING: Seen = Object.freeze({ loaded: false });
 
-/** Of all cells without options: a cell is made for every place that somebody touches. */
+/** Shared by all cells without options: a program creates a cell for every place that it uses. */
 const NO_OPTIONS: OwnOptions<never> = Object.freeze({});
 
-/** A default as it is given out: a frozen copy. Its giver can go on changing his own. */
+/** A frozen copy of a default, so that later changes of the original have no effect. */
 export function ownDefault<T>(value: T, id: string): T {
   try {
     return handOut(admit(value, undefined)) as T;
@@ -60,7 +61,7 @@ export function ownDefault<T>(value: T, id: string): T {
   }
 }
 
-/** The part of an array that a splice replaces. A fraction or NaN stays as it is, and is refused by the write. */
+/** The part of an array that a splice replaces. A fraction or NaN is kept, and the write refuses it. */
 function spliceRange(array: Json | undefined, index: number, remove: number): { start: number; count: number } {
   const isPlace = Number.isInteger(index) && Number.isInteger(remove);
   if (!Array.isArray(array) || !isPlace) return { start: index, count: remove };
@@ -68,18 +69,19 @@ function spliceRange(array: Json | undefined, index: number, remove: number): { 
   return { start, count: Math.max(0, Math.min(remove, array.length - start)) };
 }
 
+/** Options of `cell.sink`. */
 export interface SinkOptions {
   /** Changes made by transactions of this group do not call the sink: a user's own edits. */
   readonly changeGroup?: string;
   readonly debounceMs?: number;
   readonly throttleMs?: number;
-  /** What it may know, by the names of labels; without one, everything. What is above is refused and does not wake it. */
+  /** Labels that it may read; default all. Values with other labels are refused, and their changes do not run it. */
   readonly clearance?: readonly string[];
-  /** Calls back also before all documents that it reads are loaded, with the default in place of missing values. Default false. */
+  /** Calls back also before all documents are loaded, with the default in place of missing values. Default false. */
   readonly whileLoading?: boolean;
   /**
-   * True: called with a value when the store has confirmed the commits that it was read from, and never with one that is rolled back.
-   * False: called at once. Default: the option `observe` of the space. Not with `whileLoading`.
+   * True: called with a value when the store has confirmed the commits that it was read from, and never with one that
+   * is rolled back. False: called at once. Default: the option `observe` of the space. Not with `whileLoading`.
    */
   readonly confirmed?: boolean;
 }
@@ -92,14 +94,16 @@ export interface Seen {
   readonly loaded: boolean;
 }
 
+/** Options of `cell.pull`. */
 export interface PullOptions {
-  /** What the caller may know; where the value is above it, the promise is rejected. */
+  /** Labels that the caller may read; the promise is rejected if the value has others. */
   readonly clearance?: readonly string[];
 }
 
 /** A cell that holds an array, or has no value yet. */
 export type ListCell<Element> = Cell<readonly Element[] | undefined>;
 
+/** A typed place in a document: it is read, written and observed. */
 export class Cell<out T = unknown> extends Place {
   readonly #options: OwnOptions<T>;
 
@@ -108,7 +112,7 @@ export class Cell<out T = unknown> extends Place {
     this.#options = options;
   }
 
-  /** What the program says of the place is said again: of a dropped document, what is stored is known only when it is loaded. */
+  /** Declares the label again: the stored label of a dropped document is known only when it is loaded. */
   protected override foundAgain(address: Address): Address {
     const { label } = this.#options;
     if (label !== undefined) this.scheduler.declareLabel(address, labelOf(label));
@@ -116,21 +120,21 @@ export class Cell<out T = unknown> extends Place {
   }
 
   /**
-   * The current value, frozen; where there is none, the default or undefined. Follows links. In plain code a value that
-   * is not loaded is a `NotReady`, or absent if the space says so.
+   * The current value, frozen; if there is none, the default or undefined. Follows links. In plain code a value that is
+   * not loaded throws `NotReady`, or reads as absent, as the option `unloaded` of the space says.
    */
   get(): T {
     const { address } = this;
     const { scheduler } = this;
     const value = scheduler.repeats(address) ? address.value : scheduler.read(address);
-    // A document that is a plain value: nothing on the way to it, or at it, can be a link.
+    // A document that is a plain value contains no link.
     if (value === undefined || typeof value === "object" || address.parent !== null) return this.#found(address, value);
     return value as T;
   }
 
   /**
-   * The value, without making the computation or effect that asks depend on it. While it is not loaded, the default or
-   * undefined: `isLoaded` tells which.
+   * The value, without a dependency of the running computation or effect. While it is not loaded, the default or
+   * undefined; see `isLoaded`.
    */
   peek(): T {
     return this.scheduler.untracked(() => this.get());
@@ -143,28 +147,28 @@ export class Cell<out T = unknown> extends Place {
     return this.#standIn() as T;
   }
 
-  /** What stands in for nothing: the default or, below a cell that has one and where nothing is, its part that lies here. */
+  /** The default; or this place in the default of the cell above, if that cell has no value. */
   #standIn(): T | undefined {
     const { default: own, above } = this.#options;
     if (above === undefined) return own;
     const place = followLinks(above.address, this.targets);
-    // Shallow: what matters is whether there is anything.
+    // Shallow: only its existence matters.
     if (this.scheduler.read(place, true) !== undefined) return undefined;
     return above.partOfDefault(this.address.path) as T | undefined;
   }
 
-  /** What the default has at a place below this cell. */
+  /** The value of the default at a place below this cell. */
   protected partOfDefault(path: Path): Json | undefined {
     return getAt(this.#options.default as Json, path.slice(this.address.level));
   }
 
-  /** The keys of an object; none where there is no object. A reader runs again only when a key comes or goes. */
+  /** The keys of an object; none if there is no object. A reader runs again only if a key is added or removed. */
   keys(): readonly string[] {
     const shape = this.#shape();
     return typeof shape === "object" && shape !== null && !Array.isArray(shape) ? Object.keys(shape) : [];
   }
 
-  /** The number of elements of an array; 0 where there is no array. A reader runs again only when it changes. */
+  /** The number of elements of an array; 0 if there is no array. A reader runs again only if it changes. */
   get length(): number {
     const shape = this.#shape();
     return Array.isArray(shape) ? shape.length : 0;
@@ -177,12 +181,12 @@ export class Cell<out T = unknown> extends Place {
     return this.#standIn();
   }
 
-  /** Whether reads give the value, and not its absence because the document is still to be loaded. Starts no load; see `pull`. */
+  /** Whether the document is loaded, so that reads give its value. Starts no load; see `pull`. */
   get isLoaded(): boolean {
     return followLinks(this.address, this.targets).document.isReadable;
   }
 
-  /** The value as it lies there, with links inside it as links. */
+  /** The stored value, with links inside it as links. */
   getRaw(): Json | undefined {
     const value = handOut(readThrough(this.address, this.targets));
     if (value === undefined) requireReady(this.address, this.targets);
@@ -190,7 +194,7 @@ export class Cell<out T = unknown> extends Place {
   }
 
   /**
-   * Replaces the value; `undefined` removes it. Links on the way are followed; a link that lies here itself is replaced.
+   * Replaces the value; `undefined` removes it. Links on the way are followed; a link at this place is replaced.
    */
   set(value: T): void {
     if (value === undefined) return this.delete();
@@ -199,7 +203,7 @@ export class Cell<out T = unknown> extends Place {
     this.scheduler.write(this.#begun(), value);
   }
 
-  /** Replaces the value by the result of `change`, which is called again if the document turns out to exist once it is loaded. */
+  /** Replaces the value by the result of `change`, which is called again if a load finds that the document exists. */
   update(change: (value: T) => T): void {
     if (this.#isLate(true)) return this.#writeLate(() => this.update(change));
     const next = change(this.get());
@@ -221,14 +225,14 @@ export class Cell<out T = unknown> extends Place {
     return above === undefined ? new Cell(address, this.targets) : new Cell(address, this.targets, { above });
   }
 
-  /** Adds elements at the end of an array; where there is none, to the default or to a new one. */
+  /** Adds elements at the end of an array; if there is none, to the default or to a new one. */
   push<Element>(this: ListCell<Element>, ...items: NoInfer<Element>[]): void {
     if (this.#isLate(true)) return this.#writeLate(() => this.push(...items));
     if (this.#options.default !== undefined) this.#writeDefault();
     this.scheduler.append(this.#begun(), items);
   }
 
-  /** Replaces elements of an array. Positions behave as those of `Array.prototype.splice`: they are cut to the array. */
+  /** Replaces elements of an array. Positions are clamped as by `Array.prototype.splice`. */
   splice<Element>(this: ListCell<Element>, index: number, remove: number, ...items: NoInfer<Element>[]): void {
     if (!this.targets.late.isEmpty && this.#isLate(false))
       return this.#writeLate(() => this.splice(index, remove, ...items));
@@ -250,7 +254,7 @@ export class Cell<out T = unknown> extends Place {
     });
   }
 
-  /** Calls back with the value once all documents that it depends on are loaded, and whenever it has changed, until cancelled. */
+  /** Calls back with the value once all its documents are loaded, and whenever it has changed, until cancelled. */
   sink(
     callback: (value: T, seen: Seen) => unknown,
     { whileLoading = false, confirmed = this.targets.observesConfirmed, ...options }: SinkOptions = {},
@@ -265,19 +269,19 @@ export class Cell<out T = unknown> extends Place {
     return this.targets.observe({ ...observed, run });
   }
 
-  /** Calls back when the value, or whether it is loaded, is another. */
+  /** Calls back when the value changes, or becomes loaded. */
   #showing(callback: (value: T, seen: Seen) => unknown): () => unknown {
     return () => this.observed((value) => callback(value, this.scheduler.isEarly ? LOADING : LOADED));
   }
 
-  /** Calls back with the value, for a sink; a computed value that has failed does not. */
+  /** Calls back with the value, for a sink; not if a computed value has failed. */
   protected observed(callback: (value: T) => unknown): unknown {
     return callback(this.get());
   }
 
   /**
-   * What comes to lie where a default stood in may equal it: then the place is another, and the value is not. A callback that reads, writes
-   * or waits by itself is called all the same: it has more to go by, or to do again.
+   * A written value may equal the default that was read before: then the place changes and the value does not. A
+   * callback that reads, writes or waits is called nevertheless, because its run has other effects.
    */
   #unlessEqual(callback: (value: T) => unknown): () => unknown {
     let last: { readonly value: T } | undefined;
@@ -296,27 +300,27 @@ export class Cell<out T = unknown> extends Place {
     };
   }
 
-  /** The value once everything it depends on is up to date: demands it, waits, and lets go. */
+  /** The value once all its inputs are up to date: demands it, waits, and withdraws the demand. */
   pull({ clearance }: PullOptions = {}): Promise<T> {
     return this.scheduler.pullOnce(() => this.get(), clearance);
   }
 
-  /** Labels this place with these names too; holds here at once, and resolves when it is durable. */
+  /** Adds labels to this place; effective here at once, resolves when it is durable. */
   label(names: readonly string[]): Promise<void> {
     return labelPlace(this.scheduler, this.address, names);
   }
 
-  /** What a read gives while there is nothing. */
+  /** The result of a read while there is no value. */
   get default(): T | undefined {
     return this.#options.default;
   }
 
-  /** Throws where the value may not be written here. */
+  /** Throws if the value may not be written here. */
   protected requireWritable(value: T): void {
     if (this.#options.schema) requireValid(this.#options.schema, value, String(this.address));
   }
 
-  /** Whether a write of plain code has to wait for the document, or for earlier writes that do. */
+  /** Whether a write of plain code has to wait for the document, or for earlier waiting writes. */
   #isLate(needsDocument: boolean): boolean {
     if (this.scheduler.isUnderWay) return false;
     const { home } = this.#writable();
@@ -329,7 +333,7 @@ export class Cell<out T = unknown> extends Place {
     this.targets.late.write(this.#writable().home, code);
   }
 
-  /** Where a write goes that needs something to stand on: the default above, where nothing is there. */
+  /** The place of a write; writes the default of the cell above first if that cell has no value. */
   #begun(): Address {
     const { above } = this.#options;
     if (above) above.#writeDefault();
@@ -340,12 +344,12 @@ export class Cell<out T = unknown> extends Place {
     const { scheduler } = this;
     const place = followLinks(this.address, this.targets);
     if (scheduler.glance(place) !== undefined) return;
-    // It rests on there being nothing: whoever was first is not written over.
+    // The commit depends on the absence, so it does not overwrite the value of another process.
     if (scheduler.read(place) === undefined) scheduler.restOn(place);
     scheduler.write(place, this.#options.default);
   }
 
-  /** Where a write to this cell goes: through the links above it, not through one that lies here. */
+  /** The place of a write to this cell: through links above it, not through a link at it. */
   #writable(): Address {
     const { address } = this;
     const { parent } = address;

@@ -12,7 +12,7 @@ import type { JsonObject } from "../message/json.ts";
 import type { Address } from "../scheduler/node.ts";
 import { type IndexHome, requireLoaded } from "./ordered-index.ts";
 
-/** What an element adds to its totals. */
+/** The change of totals by one element. */
 export interface Addition {
   readonly count: number;
   readonly sums: Readonly<Record<string, number>>;

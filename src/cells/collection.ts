@@ -2,8 +2,8 @@
  * A collection: many elements of one type, each in a document of its own, with ordered indexes and live totals.
  *
  * Documents of a collection `tasks`: `tasks/at/ID` (an element), `tasks/index/NAME/PAGE` (`ordered-index.ts`),
- * `tasks/totals/GROUP` (`collection-totals.ts`). A write of an element changes all of them in one commit. Plain code makes a
- * commit of its own for each write, which is repeated if it was stale. SPEC: R92-R99.
+ * `tasks/totals/GROUP` (`collection-totals.ts`). A write of an element changes all of them in one commit. In plain code
+ * each write is a commit of its own, which is repeated if it was stale. SPEC: R92-R99.
  */
 import { COLLECTION_PAGE_MAX } from "../limits.ts";
 import { isCleanText, type Json } from "../message/json.ts";
@@ -21,6 +21,7 @@ import { type IndexEntry, type IndexHome, type KeyRange, OrderedIndex } from "./
 import type { StandardSchema } from "./schema.ts";
 import type { AsJson, Stored } from "./value-types.ts";
 
+/** Options of `index`. */
 export interface IndexOptions {
   /** Keeps counts and sums for each value of the leading components of the key, so many of them. Default 0: none. */
   readonly totals?: number;
@@ -32,7 +33,7 @@ export interface Index<T, Name extends string = string> extends IndexOptions {
   readonly key: (element: T) => readonly IndexValue[];
 }
 
-/** Declares an index: elements in the order of the keys that `key` gives. An element without a key (`undefined`) is left out. */
+/** Declares an index: elements in the order of their keys. An element without a key (`undefined`) is left out. */
 export function index<T, const Name extends string = string>(
   name: Name,
   key: (element: T) => readonly IndexValue[] | undefined,
@@ -41,6 +42,7 @@ export function index<T, const Name extends string = string>(
   return { name, key: key as Index<T>["key"], ...options };
 }
 
+/** Options of a collection: indexes, sums and a schema. */
 export interface CollectionOptions<T, Names extends string = string> {
   readonly indexes?: readonly Index<T, Names>[];
   /** Numbers of an element that `sum` adds up, by name. */
@@ -49,6 +51,7 @@ export interface CollectionOptions<T, Names extends string = string> {
   readonly schema?: StandardSchema<T> | undefined;
 }
 
+/** The part of a collection that `page` reads. */
 export interface PageQuery<Names extends string = string> {
   /** The index that gives the order; without one, elements are in the order of their ids. */
   readonly index?: Names;
@@ -62,11 +65,13 @@ export interface PageQuery<Names extends string = string> {
   readonly after?: string | undefined;
 }
 
+/** One element of a page, with its id. */
 export interface CollectionElement<T> {
   readonly id: string;
   readonly value: T;
 }
 
+/** One page of a collection, and the place where the next one begins. */
 export interface Page<T> {
   readonly elements: readonly CollectionElement<T>[];
   /** For `after`, if there are more elements. */
@@ -83,7 +88,7 @@ const DEFAULT_LIMIT = 100;
 /** The order of the elements by their ids. */
 const BY_ID = "";
 
-/** What of an element is kept beside it. */
+/** The values that are stored outside of an element's document. */
 interface Derived {
   /** Keys by the name of the index. */
   readonly keys: ReadonlyMap<string, string>;
@@ -94,7 +99,7 @@ interface Derived {
 
 const NOTHING: Derived = { keys: new Map(), groups: [], sums: {} };
 
-/** `Names` are the declared indexes, where the compiler knows them. */
+/** `Names` are the declared indexes, if the compiler knows them. */
 export class Collection<T, Names extends string = string> {
   readonly name: string;
   readonly #space: BaseSpace;
@@ -209,9 +214,10 @@ export class Collection<T, Names extends string = string> {
     return this.#space.scheduler.pullOnce(() => read(this));
   }
 
-  // Reading --------------------------------------------------------------------------------------------------------------
+  // Reading
+  // ------------------------------------------------------------------------------------------------------------------
 
-  /** In a computed value or an effect a child node reads the index, so that only a change of these entries runs the reader. */
+  /** In a computed value or an effect a child node reads the index: only a change of these entries runs the reader. */
   #entries(by: string, range: KeyRange): readonly IndexEntry[] {
     const tree = this.#trees.get(by);
     if (tree === undefined)
@@ -250,7 +256,8 @@ export class Collection<T, Names extends string = string> {
     return groupOf(by, key, this.name);
   }
 
-  // Writing --------------------------------------------------------------------------------------------------------------
+  // Writing
+  // ------------------------------------------------------------------------------------------------------------------
 
   #write(id: string, address: Address, write: () => void): void {
     const { scheduler } = this.#space;
@@ -279,7 +286,7 @@ export class Collection<T, Names extends string = string> {
     this.#count(was, is);
   }
 
-  /** The keys of the element as it is now. If they are refused, the write is taken back before the error is thrown. */
+  /** The keys of the changed element. If they are refused, the write is rolled back before the error is thrown. */
   #deriveOr(id: string, address: Address, takeBack: () => void): Derived {
     const element = this.#space.scheduler.glance(address) as T | undefined;
     if (element === undefined) return NOTHING;
@@ -334,6 +341,7 @@ export class Collection<T, Names extends string = string> {
 
 /** The result of `space.collection`: elements are JSON, and frozen. */
 export type CollectionOf<T, Names extends string = string> = Collection<Stored<T>, Names>;
+/** Options of a collection whose elements are checked to be JSON. */
 export type ElementOptions<T, Names extends string = string> = CollectionOptions<AsJson<T>, Names>;
 
 function groupOf(by: string, values: readonly IndexValue[], collection: string): string {

@@ -6,6 +6,7 @@ import { LabelError } from "../store/label.ts";
 import { Cell, type OwnOptions } from "./cell.ts";
 import { type LinkTargets, refuse } from "./links.ts";
 
+/** A value that is derived from others. Made by `computed`. */
 export class Computed<out T = unknown> extends Cell<T> {
   readonly node: SchedulerNode;
 
@@ -60,7 +61,7 @@ export class Computed<out T = unknown> extends Cell<T> {
     this.scheduler.remove(this.node);
   }
 
-  /** Unregisters the computation, which will not come back: what is kept of it goes too. */
+  /** Unregisters the computation for good: its stored value is removed too. */
   discard(): void {
     this.scheduler.discard(this.node);
   }

@@ -1,11 +1,11 @@
 /**
- * Calls that wait until the state they were made for is confirmed. SPEC: R58-R61.
+ * Calls of observers that wait until the store has confirmed the state of their value. SPEC: R58-R61.
  *
  * ```
  *   run ──> value, frozen ──the commits it was read from are confirmed──> called, in the order of the runs
- *                    └──one of them is rolled back──> dropped; the change back makes the node run again
+ *                    └──one of them is rolled back──> dropped; the rollback makes the node run again
  * ```
- * One for each sink or two-step effect. A value that equals the last one called with is not called again.
+ * One object for each sink or two-step effect. There is no call for a value that equals that of the last call.
  */
 import { CONFIRMED_CALLS_MAX } from "../limits.ts";
 import { equal } from "../message/equality.ts";
@@ -26,7 +26,7 @@ export class ConfirmedCalls<T> {
     this.#call = call;
   }
 
-  /** For the run that has just read the value. */
+  /** Adds the value of the run that is executing. */
   add(value: T): void {
     const standing = this.#scheduler.standing();
     if (standing === undefined && this.#waiting.length === 0 && !this.#isCalling) return this.#callWith(value);

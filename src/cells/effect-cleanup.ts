@@ -1,7 +1,6 @@
 /**
- * The functions to call before an effect's next run and when it ends: the function that the last run returned, and one for
- * each effect that the last run created. They are called last first; an error of one does not keep the others from being
- * called. SPEC: R84, R85.
+ * The functions to call before an effect's next run and when it ends: the function that the last run returned, and one
+ * for each effect that the last run created. They are called last first, also after one of them throws. SPEC: R84, R85.
  */
 import type { Scheduler } from "../scheduler/scheduler.ts";
 

@@ -1,4 +1,6 @@
-/** The cell of an element of a collection, or a place in one: a write to it keeps the indexes and totals too. SPEC: R93. */
+/**
+ * The cell of an element of a collection, or of a place in it: a write updates the indexes and totals too. SPEC: R93.
+ */
 import type { Address } from "../scheduler/node.ts";
 import { Cell, type ListCell, type OwnOptions } from "./cell.ts";
 import type { LinkTargets } from "./links.ts";
@@ -6,7 +8,7 @@ import type { Below, KeyOf } from "./value-types.ts";
 
 /** How writes to an element are made. */
 export interface ElementWrites<T> {
-  /** Runs a write, and brings indexes and totals up to date, in one commit. */
+  /** Runs a write and updates indexes and totals, in one commit. */
   around(write: () => void): void;
   /** Throws for a whole element that cannot be indexed, before the write has to wait for a document. */
   check?(value: T): void;

@@ -1,7 +1,7 @@
 /**
- * Keys of indexes as text. The order of the texts, by UTF-16 code units, is the order of the keys: component by component, and
- * in a component `null` before `false` before `true` before numbers before texts. A key that is the beginning of another
- * one is the beginning of its text too. SPEC: R96.
+ * Keys of indexes as text. The order of the texts, by UTF-16 code units, is the order of the keys: component by
+ * component, and in a component `null` before `false` before `true` before numbers before texts. A key that is the
+ * beginning of another one is the beginning of its text too. SPEC: R96.
  */
 import { COLLECTION_KEY_MAX } from "../limits.ts";
 import { MillraceError } from "../message/millrace-error.ts";
@@ -12,6 +12,7 @@ export type IndexValue = string | number | boolean | null | undefined;
 /** A key, an id or a query that a collection does not take. */
 export type CollectionErrorCode = "COLLECTION_MISUSE";
 
+/** Wrong use of a collection, or an element that its index cannot order. */
 export class CollectionError extends MillraceError<CollectionErrorCode> {
   override readonly name = "CollectionError";
 }

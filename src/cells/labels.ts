@@ -1,7 +1,7 @@
 /**
- * Labelling places, and taking labels off (decision 0010). A label holds in this process at once and is stored as soon as what is stored
- * there is known, so that nobody else's label is lost. Labels only grow; what brings them down is `declassify`, which is
- * journaled in the same commit. SPEC: F7.
+ * Adds labels to places, and removes them (decision 0010). A label is effective in this process at once. It is stored
+ * when the stored label is loaded, so that labels of other processes are not lost. Labels only grow; only `declassify`
+ * removes names, and is journaled in the same commit. SPEC: F7.
  */
 import type { Host } from "../host/host.ts";
 import type { JsonObject } from "../message/json.ts";
@@ -22,13 +22,14 @@ interface LabelledPlace {
   pull(): Promise<unknown>;
 }
 
+/** A removal of labels from data, with its reason. */
 export type Declassification =
-  /** Copies the present value to another cell, whatever that is labelled with. */
+  /** Copies the present value to another cell, with the labels of that cell. */
   | { readonly to: LabelledPlace; readonly reason: string }
-  /** Takes names off the cell itself. */
+  /** Removes names from the label of the cell itself. */
   | { readonly remove: readonly string[]; readonly reason: string };
 
-/** Labels a place with these names too; resolves when that is durable. */
+/** Adds names to the label of a place; resolves when that is durable. */
 export function labelPlace(scheduler: Scheduler, address: Address, names: readonly string[]): Promise<void> {
   const label = labelOf(names);
   if (isWithin(label, storedAt(address))) return Promise.resolve();
@@ -58,7 +59,7 @@ async function store(scheduler: Scheduler, address: Address, label: Label): Prom
   requireCommitted(await transaction.commit().outcome);
 }
 
-/** Lets out what is labelled; resolves when it is done and journaled. */
+/** Copies a labelled value, or removes names of a label; resolves when the commit with its journal row is durable. */
 export async function declassify(
   host: Host,
   scheduler: Scheduler,
@@ -86,7 +87,7 @@ async function removeNames(
   const stored = storedAt(address);
   const unknown = names.find((name) => !stored.includes(name));
   if (unknown !== undefined) {
-    const where = "it may come from a place above or below, or from what it is computed of";
+    const where = "the label may come from a place above or below, or from an input of the computed value";
     throw new LabelError("LABEL_MISUSE", `${address} is not labelled "${unknown}" itself; ${where}`);
   }
   const transaction = replica.transaction();
@@ -123,7 +124,7 @@ function journal(host: Host, transaction: Transaction, data: JsonObject): void {
   transaction.entries.push({ message, topic: TOPIC, source: "labels", as: { status: "pending" } });
 }
 
-/** Keeps the document of an address here until it is disposed of. */
+/** Keeps the document of an address in memory until the result is disposed. */
 function held(address: Address): Disposable {
   address.hold();
   return { [Symbol.dispose]: () => address.letGo() };

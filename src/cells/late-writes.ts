@@ -3,10 +3,10 @@
  *
  * ```
  *   tried at once, for a document that may not exist ──confirmed──> done
- *      └──there is one──> behind: run again when it is loaded, in the order of the calls ──> done, or reported
+ *      └──it exists──> behind: run again when it is loaded, in the order of the calls ──> done, or reported
  * ```
- * Each is a commit of its own: it must not take other writes of the same turn with it. Later writes to the same document go
- * through the same queue, so that none overtakes another.
+ * Each is a commit of its own, so that its rejection does not affect other writes of the same turn. Later writes to the
+ * same document use the same queue, so that they keep their order.
  */
 import type { Host } from "../host/host.ts";
 import { LATE_WRITES_MAX } from "../limits.ts";
@@ -22,12 +22,12 @@ import { transact, tryOnce } from "./transact.ts";
 
 interface Queue {
   readonly home: DocumentIndex;
-  /** Resolves when every write so far has its answer. */
+  /** Resolves when every write so far has an outcome. */
   last: Promise<void>;
   size: number;
   /** A write has to run again: the next ones wait for it. */
   isBehind: boolean;
-  /** Lets go of the document. */
+  /** Allows that the document is dropped. */
   readonly release: () => void;
 }
 
@@ -78,11 +78,11 @@ export class LateWrites {
     return queue;
   }
 
-  /** The outcome of the commit; undefined where nothing was committed, and the write has to run again. */
+  /** The outcome of the commit; undefined if the write has to run again before it commits. */
   #try(queue: Queue, { kind, code }: Write): Promise<CommitOutcome> | undefined {
     const { attempt, end, outcome } = tryOnce(new Attempt(kind, { replica: queue.home.replica }), code);
     if ("error" in end) {
-      // The document is not loaded, or it has read writes that are not confirmed: that may be the reason.
+      // A document that is not loaded, or reads of unconfirmed writes, may be the reason of the error.
       const isTooEarly = !attempt.isReady || (queue.size > 0 && attempt.hasRead);
       if (!isTooEarly) throw this.#refused(queue, end.error);
       queue.isBehind = true;
@@ -97,7 +97,7 @@ export class LateWrites {
     return outcome;
   }
 
-  /** The caller hears of it. */
+  /** An error for the caller. */
   #refused(queue: Queue, error: unknown): unknown {
     if (queue.size === 0) this.#close(queue);
     return error;

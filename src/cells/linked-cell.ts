@@ -1,7 +1,7 @@
 /**
- * Cells that lead to what is made of links which nobody has put there by hand: the output of a list operation, the result of a piece, its
- * inputs. Their types say what the links lead to, and so do their reads. A link that somebody has put into a value is a value, and
- * stays one there; `key` follows it. SPEC: R25, P1, P2.
+ * Cells of values that consist of links which the library has written: the output of a list operation, the result of a
+ * piece, its inputs. Their types and their reads are those of the targets. A link that user code has written into a
+ * value is data and stays a link there; `key` follows it. SPEC: R25, P1, P2.
  */
 import { isJsonObject, type Json, type JsonObject } from "../message/json.ts";
 import type { Address } from "../scheduler/node.ts";
@@ -10,9 +10,9 @@ import { Cell, type OwnOptions } from "./cell.ts";
 import { followLinks, type LinkTargets } from "./links.ts";
 import type { Below, KeyOf } from "./value-types.ts";
 
-/** Leads by a link to anything: what `ifElse` has chosen, an input, a part of a result. */
+/** A link to any value: the choice of `ifElse`, an input, a part of a result. */
 export class LinkedCell<T> extends Cell<T> {
-  /** The cell that the link stands for, where that is known; else there may be one that reads what lies at the end of the links. */
+  /** The target cell of the link, if known; else `readerOf` may find one at the end of the links. */
   readonly #standsFor: () => Cell<unknown> | undefined;
 
   constructor(address: Address, targets: LinkTargets, standsFor: () => Cell<unknown> | undefined = () => undefined) {
@@ -22,7 +22,7 @@ export class LinkedCell<T> extends Cell<T> {
 
   override get(): T {
     const value = super.get();
-    // A value without parts is made of no links. In place of no value there may be a default, which only its cell knows.
+    // A value without parts has no links. An absent value may have a default, which only its cell knows.
     if (value !== undefined && (typeof value !== "object" || value === null)) return value;
     const reader = this.#standsFor() ?? this.targets.readerOf(followLinks(this.address, this.targets));
     return reader === undefined ? value : (reader.get() as T);
@@ -33,10 +33,10 @@ export class LinkedCell<T> extends Cell<T> {
   }
 }
 
-/** What is known of a place in a record: who reads what its link leads to, or that the link is all there is to see. */
+/** A place in a record: the cell that reads the link's target, or `link` if readers get the link itself. */
 export type RecordPart = Cell<unknown> | "link" | undefined;
 
-/** A record in which links stand for values: the inputs of a piece, and its result. */
+/** A record with links in place of values: the inputs of a piece, and its result. */
 export class LinkedRecord<T> extends Cell<T> {
   readonly #part: (name: string) => RecordPart;
 
@@ -65,7 +65,7 @@ export class LinkedRecord<T> extends Cell<T> {
     return new LinkedCell(this.address.child(name), this.targets, part);
   }
 
-  /** Replaces the entries that are others then: a link whose value is left as it is stays. */
+  /** Writes only entries that differ, so that the link of an unchanged value stays. */
   override update(change: (value: T) => T): void {
     const before = this.get();
     if (!isJsonObject(before as Json | undefined)) return super.update(change);

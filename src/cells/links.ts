@@ -1,6 +1,6 @@
 /**
- * Reading through links. A link anywhere along an address is followed; each hop is a shallow read of the place that holds it, so
- * that retargeting the link wakes the reader and nothing else there does.
+ * Reading through links. A link anywhere along an address is followed. Each hop is a shallow read of the link's place,
+ * so that only a change of the link itself runs the reader.
  */
 
 import { LINK_HOPS_MAX } from "../limits.ts";
@@ -17,11 +17,11 @@ import { NotReady } from "./not-ready.ts";
 /** Finds the spaces that links lead to. */
 export interface LinkTargets {
   readonly scheduler: Scheduler;
-  /** The replica of a space by name; throws where it is not open here. */
+  /** The replica of a space by name; throws if it is not open here. */
   replica(space: string): Replica;
-  /** The cell that reads what lies at an address and is made of links: a list, the result of a piece. */
+  /** The cell for a value that consists of links: a list, the result of a piece. */
   readerOf(address: Address): { get(): unknown } | undefined;
-  /** Whether sinks are called with confirmed state unless they say otherwise. */
+  /** Whether sinks are called with confirmed state by default. */
   readonly observesConfirmed: boolean;
   /**
    * Whether plain reads of values that are not loaded throw `NotReady`, instead of giving the default or `undefined`.
@@ -37,11 +37,11 @@ export interface LinkTargets {
 
 /** The value at an address, through links, registered as read. */
 export function readThrough(address: Address, targets: LinkTargets): Json | undefined {
-  // Read before looking for links: the read brings what lies there up to date.
+  // Read before looking for links: the read brings the value up to date.
   return readOn(address, targets.scheduler.read(address), targets);
 }
 
-/** The value that links lead to from an address that was just read; the value itself where there are none. */
+/** The value at the end of the links from an address that was just read; the value itself if there are none. */
 export function readOn(address: Address, value: Json | undefined, targets: LinkTargets): Json | undefined {
   let at = address;
   let found = value;
@@ -54,7 +54,7 @@ export function readOn(address: Address, value: Json | undefined, targets: LinkT
   throw tooManyHops(address);
 }
 
-/** The value that links lead to, registered as a shallow read: kind, keys, length, or a plain value. */
+/** The value at the end of the links, registered as a shallow read: kind, keys, length, or a plain value. */
 export function readShape(address: Address, targets: LinkTargets): Json | undefined {
   let at = address;
   for (let hops = 0; hops <= LINK_HOPS_MAX; hops++) {
@@ -66,7 +66,7 @@ export function readShape(address: Address, targets: LinkTargets): Json | undefi
   throw tooManyHops(address);
 }
 
-/** The address that a write to this one goes to; itself where there is no link on the way. */
+/** The address for a write to this one; the same if there is no link on the way. */
 export function followLinks(address: Address, targets: LinkTargets): Address {
   let at = address;
   for (let hops = 0; hops <= LINK_HOPS_MAX; hops++) {
@@ -82,13 +82,13 @@ function hop({ address, link }: LinkPlace, at: Address, targets: LinkTargets): A
   return targetOf(link, address, targets).at(at.path.slice(address.level));
 }
 
-/** The address that a link leads to, which lies at the given one. */
+/** The target of a link at the given address. */
 export function targetOf(link: Link, place: Address, targets: LinkTargets): Address {
   const space = link.space === undefined ? place.home.replica : targets.replica(link.space);
   return targets.scheduler.document(space, link).at(link.path);
 }
 
-/** Links that lead nowhere. */
+/** Links without an end. */
 export class LinkError extends MillraceError<"LINK_CIRCLE"> {
   override readonly name = "LinkError";
 
@@ -106,27 +106,27 @@ interface LinkPlace {
   readonly link: Link;
 }
 
-/** The outermost link on the way to an address, or at it; the value is the address's own. */
+/** The outermost link on the way to an address, or at it. `value` is the value at the address. */
 function firstLink(address: Address, value: Json | undefined, targets: LinkTargets): LinkPlace | undefined {
   const { parent } = address;
   if (parent !== null) {
     const above = firstLink(parent, targets.scheduler.glance(parent), targets);
     if (above !== undefined) return above;
   }
-  // A quick look first: almost no value is a link.
+  // A quick check first: almost no value is a link.
   if (typeof value !== "object" || value === null || (value as JsonObject)[LINK_KEY] === undefined) return undefined;
   const link = asLink(value);
   return link && { address, link };
 }
 
-/** Throws in plain code if the absence of a value only says that its document is not loaded. */
+/** Throws in plain code if a value is absent only because its document is not loaded. */
 export function requireReady(address: Address, targets: LinkTargets): void {
   if (!targets.refusesUnloaded) return;
   const place = followLinks(address, targets);
   if (!place.document.isReadable) refuse(place, targets, place.document.loadError);
 }
 
-/** Throws in plain code of a space that refuses to give absence in place of a value which is still to come. */
+/** Throws in plain code, in spaces that refuse reads of values which are not loaded. */
 export function refuse(place: { toString(): string }, targets: LinkTargets, cause?: unknown): void {
   const { scheduler } = targets;
   if (!targets.refusesUnloaded || scheduler.isUnderWay || scheduler.isUntracked) return;

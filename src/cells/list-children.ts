@@ -1,9 +1,9 @@
 /**
  * The children of a list operation: one computation per element.
  *
- * The identity of an element is its link, where it is one; what `key` says, where that is given; otherwise its position.
- * Equal identities are numbered in order of appearance. Most changes of a list leave its beginning and its end as they were:
- * there the children are kept without asking for an identity.
+ * The identity of an element that is a link is that link; of others the result of `key`, or else the position.
+ * Equal identities are numbered in order of appearance. Most changes of a list leave its beginning and its end
+ * unchanged: there the children are kept without a call of `key`.
  */
 import type { Json } from "../message/json.ts";
 import { admitShareable } from "../store/admit.ts";
@@ -12,21 +12,22 @@ import type { BaseSpace, NodeOptions } from "./base-space.ts";
 import { Cell } from "./cell.ts";
 import type { Computed } from "./computed.ts";
 
+/** Options of `map`, `filter` and `flatMap` of a list. */
 export interface ListOptions<E> {
-  /** The identity of an element that moves or changes; by default its position, and for a link the link. */
+  /** The identity of an element that moves or changes. Default: its position; of a link, the link. */
   readonly key?: (element: E) => string | number;
 }
 
 /**
- * Computes the result of an element. The second parameter is the position of the element: a function that reads it runs again
- * when the element moves.
+ * Computes the result of an element. The second parameter is the position of the element: a function that reads it runs
+ * again when the element moves.
  */
 export type Each<E, R> = (element: Cell<E>, index: Cell<number>) => R;
 
 export interface Child<R> {
   readonly key: string;
   readonly result: Computed<R>;
-  /** Leads to the result. */
+  /** A link to the result. */
   readonly link: Json;
   /** The cell that holds an element that is not a link. */
   readonly element: Cell<Json | undefined>;
@@ -39,15 +40,15 @@ export class Children<E, R> {
   readonly #space: BaseSpace;
   #each: Each<E, R>;
   #options: ListOptions<E>;
-  /** Of the children's computations. */
+  /** Options of the children's computations. */
   #childOptions: NodeOptions | undefined;
   readonly #byKey = new Map<string, Child<R>>();
-  /** Children without an element that were still looked at. They sleep when nobody does, and go with the next update. */
+  /** Children without an element that were still observed. The next update removes those that are dormant. */
   readonly #leaving = new Map<string, Child<R>>();
   /** The elements of the last update and their children, in the list's order. */
   #elements: readonly Json[] = [];
   #children: readonly Child<R>[] = [];
-  /** Whether identities are neither positions nor repeated, so that each child's is its own wherever the element stands. */
+  /** Whether identities are neither positions nor repeated, so that they do not depend on the element's position. */
   #movable = true;
 
   constructor(space: BaseSpace, id: string, each: Each<E, R>, options: ListOptions<E>) {
@@ -58,10 +59,10 @@ export class Children<E, R> {
     this.#childOptions = space.madeOf("child", each);
   }
 
-  /** The list was made again by the run that had made it: these count now. */
+  /** A run has created its list again, with this function and these options. */
   serve(each: Each<E, R>, options: ListOptions<E>): void {
     const before = this.#each;
-    // Positions and keys may be other ones.
+    // Identities may change.
     if (options.key !== this.#options.key) this.#movable = false;
     this.#options = options;
     if (each === before) return;
@@ -72,7 +73,7 @@ export class Children<E, R> {
     else this.#stopAll(all);
   }
 
-  /** They have a cell for their position, or have none, and cannot change that. */
+  /** Removes children, because one with a cell for its position cannot become one without it. */
   #stopAll(children: readonly Child<R>[]): void {
     for (const child of children) this.#stop(child);
     this.#byKey.clear();
@@ -80,7 +81,7 @@ export class Children<E, R> {
     this.#children = [];
   }
 
-  /** One child per element, in the list's order; those without an element stop once nobody looks at them. */
+  /** One child per element, in the list's order. Children without an element stop once they are not observed. */
   update(elements: readonly Json[]): readonly Child<R>[] {
     for (const child of this.#leaving.values()) if (!child.result.node.live) this.#stop(child);
     const children = (this.#movable ? this.#updateBetween(elements) : undefined) ?? this.#updateAll(elements);
@@ -96,7 +97,7 @@ export class Children<E, R> {
     });
   }
 
-  /** Looks only at what lies between the common beginning and the common end; undefined where that does not suffice. */
+  /** Compares only the elements between the common beginning and the common end; undefined if that does not suffice. */
   #updateBetween(elements: readonly Json[]): readonly Child<R>[] | undefined {
     const before = this.#elements;
     const shorter = Math.min(elements.length, before.length);
@@ -121,7 +122,7 @@ export class Children<E, R> {
       return this.#place(key, child, element);
     });
     for (const child of gone.values()) this.#leave(child);
-    // Not by `toSpliced` with spread arguments: a hundred thousand of them overflow the stack.
+    // Not by `toSpliced`: a hundred thousand spread arguments overflow the stack.
     return this.#children.slice(0, start).concat(children, this.#children.slice(before.length - tail));
   }
 
@@ -144,7 +145,7 @@ export class Children<E, R> {
     return children;
   }
 
-  /** Undefined where it is the position. */
+  /** Undefined if it is the position. */
   #identity(element: Json): string | undefined {
     const link = asLink(element);
     if (link) return JSON.stringify([link.space ?? "", link.scope, link.id, ...link.path]);
@@ -153,7 +154,7 @@ export class Children<E, R> {
 
   #place(key: string, kept: Child<R> | undefined, element: Json): Child<R> {
     const child = kept ?? this.#return(key) ?? this.#start(key, element);
-    // A link is followed by the child itself; any other element is handed to it.
+    // The child follows a link itself; any other element is written into its cell.
     if (asLink(element) === undefined) this.#space.scheduler.derive(child.element.address, element);
     return child;
   }
@@ -164,7 +165,7 @@ export class Children<E, R> {
     this.#space.scheduler.derive(holder.address, element);
     const index = this.#each.length > 1 ? this.#space.cell<number>(`${id}/index`) : undefined;
     const result = this.#compute(key, { element: holder, index });
-    // Nobody could load them, and the child may read them whenever it runs.
+    // No store has these documents, and the child may read them in each run.
     this.#space.scheduler.keepFor(result.node, holder.address);
     if (index !== undefined) this.#space.scheduler.keepFor(result.node, index.address);
     const link = admitShareable(linkTo({ scope: SHARED_SCOPE, id, path: [] }));
@@ -180,13 +181,13 @@ export class Children<E, R> {
     return this.#space.computed<R>(`${this.id}/${key}`, run, this.#childOptions) as Computed<R>;
   }
 
-  /** Its element is gone. Whoever shows the list has yet to hear of it, and somebody may have opened the child by itself. */
+  /** Its element is removed. Readers of the list are not told yet, and other readers may observe the child itself. */
   #leave(child: Child<R>): void {
     this.#byKey.delete(child.key);
     this.#leaving.set(child.key, child);
   }
 
-  /** One that has left and comes back is the same as before. */
+  /** A child whose element is added again before the child has stopped. */
   #return(key: string): Child<R> | undefined {
     const child = this.#leaving.get(key);
     if (child === undefined) return undefined;
@@ -201,7 +202,9 @@ export class Children<E, R> {
   }
 }
 
-/** A key as part of an id: apart from what stands beside its child (`/element`, `/index`) and from the number of a repeated one (`~1`). */
+/**
+ * A key as part of an id: different from the child's other documents (`/element`, `/index`) and from repeats (`~1`).
+ */
 function nameOf(key: string): string {
   return key.replaceAll("~", "~~").replaceAll("/", "~s");
 }

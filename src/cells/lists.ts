@@ -1,7 +1,7 @@
 /**
- * Lists: one child computation per element, kept by the element's identity (`list-children.ts`), so that moving an element runs
- * nothing and changing one runs one. The coordinator reads the list, keeps the children, and its output is a list of links to
- * theirs; children run when somebody looks at their output.
+ * Lists: one child computation per element, kept by the element's identity (`list-children.ts`). Moving an element runs
+ * no child, and changing an element runs one. The coordinator reads the list, keeps the children, and its output is a
+ * list of links to theirs. Children run when their output is read or observed.
  */
 import type { Json } from "../message/json.ts";
 import { type Address, computationAt, type RunHandle, type SchedulerNode } from "../scheduler/node.ts";
@@ -13,19 +13,22 @@ import type { Computed } from "./computed.ts";
 import { followLinks, readThrough, targetOf } from "./links.ts";
 import { Children, type Each, type ListOptions } from "./list-children.ts";
 
-/** An element that is a link, and where it leads. */
+/** An element that is a link, and its target. */
 interface Followed {
   readonly element: Json;
   readonly address: Address;
 }
 
-/** The output of a list operation. Its elements may be links: reading the whole follows each, reading one follows that one. */
+/**
+ * The output of a list operation. Its elements may be links: reading the whole follows each, reading one follows that
+ * one.
+ */
 export class List<R> extends Cell<readonly R[]> {
-  /** The links of the last read in order: the next one, which is much the same, looks them up by comparing. */
+  /** The links of the last read in order. The next read compares with them, because most of them are the same. */
   #followed: Followed[] = [];
 
   override get(): readonly R[] {
-    // This read covers all of the list, the links in it too: what remains is to read what they lead to.
+    // This read covers the list with its links. The targets are read below.
     const elements = super.get();
     if (!elements?.some((element) => asLink(element as Json) !== undefined)) return elements;
     return Object.freeze(this.#follow(elements as readonly Json[]) as R[]);
@@ -57,7 +60,7 @@ export class List<R> extends Cell<readonly R[]> {
   }
 }
 
-/** The lists that were made here, by their coordinators. */
+/** The lists of this process, by coordinator. */
 const lists = new WeakMap<SchedulerNode, List<unknown>>();
 
 function listOf<R>({ node, address }: Computed<unknown>, space: BaseSpace): List<R> {
@@ -66,7 +69,7 @@ function listOf<R>({ node, address }: Computed<unknown>, space: BaseSpace): List
   return list;
 }
 
-/** Their children, which stay when a run makes its list again. */
+/** Their children, which stay when a run creates its list again. */
 const kept = new WeakMap<SchedulerNode, object>();
 
 function childrenOf<E, R>(
@@ -77,7 +80,7 @@ function childrenOf<E, R>(
   options: ListOptions<E>,
 ): Children<E, R> {
   const known = kept.get(node) as Children<E, R> | undefined;
-  // Those of another name are of another kind of list.
+  // With another name, they belong to another kind of list.
   if (known?.id === id) {
     known.serve(each, options);
     return known;
@@ -87,7 +90,7 @@ function childrenOf<E, R>(
   return children;
 }
 
-/** The list whose output lies at an address. */
+/** The list with its output at an address. */
 export function listAt({ parent, home }: Address): List<unknown> | undefined {
   const node = parent === null ? computationAt(home) : undefined;
   return node && lists.get(node);
@@ -140,7 +143,7 @@ export function flatMap<E, R>(
   return listOf<R>(all, space);
 }
 
-/** The elements as they lie in the list: a link is the element's identity, not yet its value. */
+/** The stored elements: a link is the element's identity, not its value. */
 function elementsOf(list: ListCell<unknown>): readonly Json[] {
   const elements = list.getRaw() ?? list.get();
   return Array.isArray(elements) ? elements : [];

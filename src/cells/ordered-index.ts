@@ -1,8 +1,8 @@
 /**
- * An ordered index: a B+ tree whose pages are documents of at most `INDEX_PAGE_MAX` keys. The root and inner pages map the
+ * An ordered index: a B+ tree. A page is a document of at most `INDEX_PAGE_MAX` keys. The root and inner pages map the
  * lowest key of a child to the child's document; leaves map keys to element ids. SPEC: R94-R97.
  *
- * Reads and writes go through the scheduler, so they are tracked in computed values, claimed in transactions and rolled back
+ * Reads and writes use the scheduler, so they are tracked in computed values, claimed in transactions and rolled back
  * with them. An insert claims the pages above its leaf, and of the leaf only that it exists: two processes that insert
  * into one leaf do not conflict, unless one of them splits it. The cost of an insert is the height of the tree.
  */
@@ -27,7 +27,7 @@ export interface IndexEntry {
   readonly id: string;
 }
 
-/** What an index needs of its space. */
+/** The parts of a space that an index uses. */
 export interface IndexHome {
   readonly scheduler: Scheduler;
   readonly replica: Replica;
@@ -153,7 +153,9 @@ export class OrderedIndex {
     }
   }
 
-  /** Moves the upper half of a page to a new one. A key at the very end moves alone, so that ordered inserts fill pages. */
+  /**
+   * Moves the upper half of a page to a new one. A key at the very end moves alone, so that ordered inserts fill pages.
+   */
   #split(page: Address, steps: readonly Step[], inserted: string): void {
     const content = this.#read(page) as Pages;
     const keys = Object.keys(content).sort(byUnits);

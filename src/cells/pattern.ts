@@ -1,14 +1,14 @@
 /**
- * A pattern: a named recipe that makes cells, computations, effects, streams and nested pieces out of inputs. Running it in a space
- * makes a piece. What a pattern builds follows from its inputs alone: it is built again, in another process, when the piece is
- * resumed, and finds its documents by the names it gives. SPEC: P1.
+ * A pattern: a named recipe that makes cells, computations, effects, streams and nested pieces out of inputs. Running
+ * it in a space makes a piece. A pattern must depend on its inputs alone: it is called again, in another process, when
+ * the piece is resumed, and finds its documents by the names of the parts. SPEC: P1.
  */
 import type { Cell } from "./cell.ts";
 import type { Launched, LaunchOptions, Pattern, Piece, PieceParts } from "./piece.ts";
 import type { PieceInputs } from "./piece-inputs.ts";
 import type { StandardSchema } from "./schema.ts";
 
-/** A space, as far as pieces are started in it. */
+/** The part of a space that starts pieces. */
 interface Launcher {
   launch<Inputs extends object, Parts extends PieceParts>(
     pattern: Pattern<Inputs, Parts>,
@@ -17,6 +17,7 @@ interface Launcher {
   ): Launched<Parts>;
 }
 
+/** Defines a pattern: a name, a schema of its inputs, and a function that builds a piece of it. */
 export function pattern<Inputs extends object, Parts extends PieceParts>(
   name: string,
   build: (inputs: Cell<Inputs>, piece: Piece) => Parts,

@@ -1,11 +1,12 @@
 /**
- * The index of a space's pieces: names every piece that was started and not stopped, with its pattern, its owner and what it owns. It alone
- * says which pieces live: a process takes them up by it, and lets go of one whose entry somebody has taken out. Nested pieces are
- * built by the pieces they belong to and are not in it. SPEC: P2, P4, P6, P7, P9.
+ * The index of a space's pieces: every piece that was started and not stopped, with its pattern, its owner and the
+ * pieces that it owns. Only the index decides which pieces exist: a process resumes the pieces in it, and stops a piece
+ * whose entry is removed. Nested pieces are built by the pieces they belong to and have no entry. SPEC: P2, P4, P6, P7,
+ * P9.
  *
- * It lies in as many documents as there are buckets, each with the entries of the pieces whose ids fall into it, so that a start copies
- * and stores a few of ten thousand entries and no backend has to list documents. All of them are held from the first use on: who
- * lives is asked at any time, by code that cannot wait.
+ * It has one document for each bucket, with the pieces whose ids hash to it. So a start copies and stores a few of ten
+ * thousand entries, and no backend has to list documents. From the first use on all of them stay loaded, because
+ * synchronous code reads the index.
  */
 import type { Json } from "../message/json.ts";
 import type { Address } from "../scheduler/node.ts";
@@ -15,19 +16,19 @@ import type { BaseSpace } from "./base-space.ts";
 import type { Cell } from "./cell.ts";
 import { PieceError } from "./piece-inputs.ts";
 
-/** In how many documents the index lies. Stored: another number would look for pieces where they are not. */
+/** Documents of the index. Files depend on it: with another number, existing pieces are not found. */
 const BUCKETS = 256;
-/** The whole index, as versions before the buckets wrote it; and where the buckets are. */
+/** The whole index, as versions before the buckets wrote it; and the prefix of the buckets. */
 const UNDIVIDED = "millrace/pieces";
 const BUCKET_PREFIX = `${UNDIVIDED}/`;
 
-/** What the index says of a piece. */
+/** The entry of a piece. */
 export type PieceEntry = {
   /** The name of its pattern. */
   readonly pattern: string;
-  /** The piece whose handler launched it and with which it stops. */
+  /** The piece that launched it in a handler. It stops with that piece. */
   readonly owner?: string;
-  /** The pieces of which it is the owner. */
+  /** The pieces that it has launched. */
   readonly owns: Readonly<Record<string, true>>;
 };
 
@@ -45,7 +46,7 @@ export class PieceIndex {
     this.#space = space;
   }
 
-  /** Resolves when all of it is here; what is here stays. */
+  /** Resolves when the index is loaded; it stays loaded. */
   ready(): Promise<void> {
     this.#ready ??= this.#bring().catch((error: unknown) => {
       this.#ready = undefined;
@@ -60,7 +61,7 @@ export class PieceIndex {
     await this.#space.transact(() => this.#divide());
   }
 
-  /** Takes over what an older version wrote. */
+  /** Converts the index of an older version. */
   #divide(): void {
     const undivided = this.#space.cell<Readonly<Record<string, UndividedEntry>>>(UNDIVIDED);
     const entries = Object.entries(undivided.get() ?? {});
@@ -73,7 +74,7 @@ export class PieceIndex {
     undivided.delete();
   }
 
-  /** Resolves when it is here with what others have committed by now. */
+  /** Resolves when it is loaded with all commits of other processes until now. */
   async catchUp(): Promise<void> {
     await this.#space.replica(this.#space.name).catchUp();
     await this.ready();
@@ -86,7 +87,7 @@ export class PieceIndex {
     return Object.fromEntries(all.toSorted(([a], [b]) => (a < b ? -1 : 1)));
   }
 
-  /** As it is known here now, with what is on its way; no read of whoever asks. */
+  /** In the state of this process, with unconfirmed commits. Registers no read. */
   has(id: string, pattern?: string): boolean {
     const entry = this.#known(id);
     return entry !== undefined && (pattern === undefined || entry.pattern === pattern);
@@ -96,12 +97,12 @@ export class PieceIndex {
     return entryIn(this.#bucketOf(id).address.value, id);
   }
 
-  /** The pattern of a piece that lives: a read of that alone. */
+  /** The pattern of a piece with an entry. Registers a read of that only. */
   patternOf(id: string): string | undefined {
     return this.#space.scheduler.read(this.#placeOf(id).child("pattern")) as string | undefined;
   }
 
-  /** A piece keeps the owner that it was entered with: who launches it again only gives it other inputs. */
+  /** A piece keeps its first owner: a second launch only changes its inputs. */
   enter(id: string, pattern: string, owner?: string): void {
     const stored = this.patternOf(id);
     if (stored === pattern) return;
@@ -112,18 +113,18 @@ export class PieceIndex {
       );
     }
     this.#put(id, owner === undefined ? { pattern, owns: {} } : { pattern, owner, owns: {} });
-    // Into what the owner's stop takes out: of the two, at the same time, one sees the other.
+    // A concurrent stop of the owner removes this place, so one of the two commits is stale.
     if (owner !== undefined) this.#space.scheduler.write(this.#ownedBy(owner).child(id), true);
   }
 
-  /** Only whoever makes a bucket rests on there being none: pieces that start at once do not stand in each other's way. */
+  /** Only the commit that creates a bucket depends on its absence, so concurrent starts do not conflict. */
   #put(id: string, entry: PieceEntry): void {
     const bucket = this.#bucketOf(id);
     if (bucket.address.value !== undefined) this.#space.scheduler.write(this.#placeOf(id), entry);
     else bucket.set({ ...bucket.get(), [id]: entry });
   }
 
-  /** Takes a piece out, and what it owns. Rests on their entries: what is launched meanwhile may belong to one of them. */
+  /** Removes a piece and the pieces that it owns. Reads their entries, so that a concurrent launch by one conflicts. */
   leave(id: string): void {
     const { scheduler } = this.#space;
     const read = (one: string) => scheduler.read(this.#placeOf(one)) as PieceEntry | undefined;
@@ -132,12 +133,12 @@ export class PieceIndex {
     if (owner !== undefined && this.patternOf(owner) !== undefined) scheduler.erase(this.#ownedBy(owner).child(id));
   }
 
-  /** A piece and what it owns, as far as is known here. */
+  /** A piece and the pieces that it owns, in the state of this process. */
   withOwned(id: string): Iterable<string> {
     return withOwned(id, (one) => this.#known(one));
   }
 
-  /** Tells of pieces that others have taken out. Call what is returned to hear no more. */
+  /** Calls back with pieces that other processes have removed. The returned function unsubscribes. */
   onOthers(listener: (id: string) => void): () => void {
     return this.#space.replica(this.#space.name).subscribe(({ kind, changes }: Notification) => {
       if (kind !== "integrate" && kind !== "pull") return;

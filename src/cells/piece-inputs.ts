@@ -11,19 +11,20 @@ export type PieceErrorCode =
   | "PIECE_OTHER_PATTERN"
   /** The pattern threw while it was built. */
   | "PATTERN_FAILED"
-  /** Something was asked of a piece that has stopped, or of one that is built already. */
+  /** A call that the state of the piece does not allow: it has stopped, or is built already. */
   | "PIECE_MISUSE";
 
+/** Wrong use of a pattern or a piece. */
 export class PieceError extends MillraceError<PieceErrorCode> {
   override readonly name = "PieceError";
 }
 
-/** Documents of this name hold what is stored about a piece. */
+/** Whether a document of this name is the record of a piece. */
 export function isRecordName(name: string): boolean {
   return name === "piece" || name.endsWith("/piece");
 }
 
-/** Refuses what would be the name of documents that are not a piece's own. */
+/** Refuses ids that are names of other documents. */
 export function requirePieceId(id: string): void {
   if (id !== "" && !id.endsWith("/piece") && !id.startsWith("millrace/")) return;
   const why = 'it is a text, does not begin with "millrace/" and does not end with "/piece"';
@@ -36,7 +37,9 @@ export function storedInputs<Inputs extends object>(inputs: PieceInputs<Inputs>)
   return Object.fromEntries(stored) as Inputs;
 }
 
-/** Refuses inputs that the pattern's schema does not take. Those in cells are checked by what the cells hold now, if all hold something. */
+/**
+ * Refuses inputs that the pattern's schema rejects. Cells are checked by their present values, if all of them have one.
+ */
 export function requireInputs<Inputs extends object>(
   { name, schema }: { readonly name: string; readonly schema: StandardSchema<Inputs> | undefined },
   inputs: PieceInputs<Inputs>,

@@ -1,12 +1,13 @@
 /**
- * A piece: a pattern that runs in a space. It owns what its pattern made, under names below its own id, and takes all of it away when
- * it stops. SPEC: P2-P5.
+ * A piece: a pattern that runs in a space. It owns the nodes and cells that its pattern made, under names below its own
+ * id, and removes the nodes when it stops. SPEC: P2-P5.
  *
  * ```
  *   building ──built──> running ──stop──> stopped        (building ──failed──> stopped)
  * ```
- * Its documents: `<id>` is the result, a record of links to the parts; `<id>/piece` says which pattern it is and holds the inputs.
- * Building writes nothing: what is to be stored, that of nested pieces too, is written by whoever decides that the piece lives.
+ * Its documents: `<id>` is the result, a record of links to the parts; `<id>/piece` has the pattern's name and the
+ * inputs. Building does not write. `write` stores the documents, those of nested pieces too, in the caller's
+ * transaction.
  */
 
 import { equal } from "../message/equality.ts";
@@ -29,17 +30,18 @@ import type { Frozen, Initial, Stored } from "./value-types.ts";
 /** The result of a pattern, by name: cells and nested pieces, shown by links, and plain values. */
 export type PieceParts = Readonly<Record<string, unknown>>;
 
+/** A named part of a program that can be started many times, each time with its own inputs. */
 export interface Pattern<Inputs extends object = object, Parts extends PieceParts = PieceParts> {
-  /** How the store knows it; a piece is resumed by the pattern of this name. */
+  /** The stored name; a piece is resumed by the pattern of this name. */
   readonly name: string;
-  /** Checks the inputs, where they are values and not cells. */
+  /** Checks the inputs that are values and not cells. */
   readonly schema: StandardSchema<Inputs> | undefined;
   build(inputs: Cell<Inputs>, piece: Piece): Parts;
-  /** For `tx.start`: starts a piece in the space of the transaction that runs now. */
+  /** For `tx.start`: starts a piece in the space of the running transaction. */
   launchIn(space: object, inputs: PieceInputs<Inputs>, options?: LaunchOptions): Launched<Parts>;
 }
 
-/** A piece's result as its reader sees it: values of cells, also of nested pieces, and the links of streams. */
+/** The type of a piece's result: values of cells, also of nested pieces, and the links of streams. */
 export type Shown<Parts> = {
   readonly [Name in keyof Parts]?: Parts[Name] extends Cell<infer Value>
     ? Value
@@ -50,35 +52,41 @@ export type Shown<Parts> = {
         : Parts[Name];
 };
 
-/** What is stored about a piece. */
+/** The stored record of a piece. */
 export interface PieceRecord<Inputs = unknown> {
   readonly pattern: string;
   readonly inputs: Inputs;
 }
 
-/** A piece that a handler or a transaction has launched. It runs when that commit says so; here it can be pointed to. */
+/**
+ * A piece that a handler or a transaction has launched. It runs if that commit succeeds; links to it can be made now.
+ */
 export interface Launched<Parts extends PieceParts = PieceParts> {
   readonly id: string;
   readonly result: Cell<Shown<Parts>>;
   asLink(): Json;
 }
 
+/** Options of `launch`, of a space or a piece. */
 export interface LaunchOptions {
-  /** By default one that follows from the event that is handled. */
+  /** Default: derived from the handled event. */
   readonly id?: string;
-  /** `with-commit` begins when the commit is applied here, and is taken back if it falls; `after-commit` waits until it is durable. */
+  /**
+   * `with-commit` starts when the commit is applied here, and stops if it is rejected. `after-commit` starts when the
+   * commit is durable.
+   */
   readonly start?: "with-commit" | "after-commit";
 }
 
-/** Where a piece lives. */
+/** The surroundings of a piece. */
 export interface PieceHome {
   readonly space: BaseSpace;
   readonly launcher: Launcher;
-  /** Of the pieces that run, nested ones too, by their ids. */
+  /** Results of running pieces, nested ones too, by id. */
   readonly results: Map<string, Cell<unknown>>;
 }
 
-/** Starts pieces whose commit decides about them; see `pieces.ts`. */
+/** Starts pieces that exist only if a commit succeeds; see `pieces.ts`. */
 export interface Launcher {
   launch<Inputs extends object, Parts extends PieceParts>(
     pattern: Pattern<Inputs, Parts>,
@@ -93,26 +101,26 @@ interface StoredDocument {
   readonly value: unknown;
 }
 
+/** A running instance of a pattern. */
 export class Piece<Parts extends PieceParts = PieceParts> {
   readonly id: string;
   /** The name of its pattern. */
   readonly pattern: string;
-  /** What the pattern gives, for who sees the piece from outside: a record of links, which reads as what they lead to. */
+  /** The pattern's result for readers outside: a record of links, which reads as the values of their targets. */
   readonly result: Cell<Shown<Parts>>;
-  /** What it was built of. */
   readonly recipe: Pattern;
   /** The id of the outermost piece that it is nested in; its own, if it is not. */
   readonly root: string;
   readonly #home: PieceHome;
-  /** What is to be stored for it and for what is nested in it, in the order in which it was made. */
+  /** Documents to store for it and for nested pieces, in the order of creation. */
   readonly #documents: StoredDocument[] = [];
-  /** What takes away what was made, in the order in which it was made. */
+  /** Functions that remove the created parts, in the order of creation. */
   readonly #undo: ((isReplaced: boolean) => void)[] = [];
   #parts: Parts | undefined;
   #state: "building" | "running" | "stopped" = "building";
   #effects = 0;
 
-  /** Makes what the pattern makes; `inputs` are stored. What failed to build leaves no node. */
+  /** Calls the pattern; the inputs are stored. A build that fails leaves no node. */
   static build<Inputs extends object, Parts extends PieceParts>(
     home: PieceHome,
     id: string,
@@ -152,7 +160,7 @@ export class Piece<Parts extends PieceParts = PieceParts> {
     return `Piece ${this.id} of ${this.pattern}, ${this.#state}`;
   }
 
-  /** What the pattern gave: the cells and streams themselves, for use in this process. */
+  /** The parts that the pattern returned: the cells and streams themselves, for use in this process. */
   get parts(): Parts {
     if (this.#parts === undefined) throw new PieceError("PIECE_MISUSE", `piece "${this.id}" is still being built`);
     return this.#parts;
@@ -162,18 +170,18 @@ export class Piece<Parts extends PieceParts = PieceParts> {
     return Object.is(this.recipe, pattern);
   }
 
-  /** Writes what is to be stored, as part of the transaction that it is called in. */
+  /** Writes the documents, in the caller's transaction. */
   write(): void {
     for (const { cell, value } of this.#documents) cell.set(value);
   }
 
-  /** Resolves when what is stored of it is here. */
+  /** Resolves when the stored documents are loaded. */
   load(): Promise<void> {
     const { space } = this.#home;
     return space.replica(space.name).load(this.#documents.map(({ cell }) => cell.address.document));
   }
 
-  /** Writes what is not stored like that already. */
+  /** Writes the documents that differ from the stored ones. */
   writeChanged(): void {
     for (const { cell, value } of this.#documents) if (!equal(cell.getRaw(), value)) cell.set(value);
   }
@@ -183,7 +191,8 @@ export class Piece<Parts extends PieceParts = PieceParts> {
     return this.result.asLink();
   }
 
-  // For the pattern ------------------------------------------------------------------------------------------------------------
+  // For the pattern
+  // ------------------------------------------------------------------------------------------------------------------
 
   /** A cell of the piece's own. */
   cell<T = unknown>(name: string): Cell<Stored<T> | undefined>;
@@ -245,14 +254,14 @@ export class Piece<Parts extends PieceParts = PieceParts> {
     return nested;
   }
 
-  /** An input of the piece; its handler goes with the piece. */
+  /** An input of the piece; its handler ends with the piece. */
   stream<Schema extends StandardSchema>(name: string, schema: Schema): Stream<Described<Schema>>;
   stream<T = unknown>(name: string): Stream<T>;
   stream<T>(name: string, schema?: StandardSchema<T>): Stream<T> {
     const { space } = this.#home;
     const { address } = space.cell(this.#named(name));
     const stream = new PieceStream<T>(address, space, schema, (remove) => this.#undo.push(remove));
-    // The handlers, which come later, are taken away before.
+    // Removed after its handlers, which are registered later.
     this.#undo.push((isReplaced) => {
       if (!isReplaced) space.scheduler.closeStream(stream.address, `piece "${this.id}" has stopped`);
     });
@@ -260,8 +269,8 @@ export class Piece<Parts extends PieceParts = PieceParts> {
   }
 
   /**
-   * For handlers: launches a piece that belongs to this one and stops with it. Its record is part of the handling's commit, which
-   * decides whether it lives.
+   * For handlers: launches a piece that belongs to this one and stops with it. Its record is part of the handler's
+   * commit, so it exists only if that commit succeeds.
    */
   launch<Inputs extends object, Parts extends PieceParts>(
     pattern: Pattern<Inputs, Parts>,
@@ -271,7 +280,7 @@ export class Piece<Parts extends PieceParts = PieceParts> {
     return this.#home.launcher.launch(pattern, inputs, options, this);
   }
 
-  /** The node that has this cell for its output goes with the piece. */
+  /** The node with this output is removed with the piece. */
   #withNode<T>(output: Cell<T>): Cell<T> {
     const { scheduler } = this.#home.space;
     const node = scheduler.find(output.address.home.document.id);
@@ -284,21 +293,22 @@ export class Piece<Parts extends PieceParts = PieceParts> {
       throw new PieceError("PIECE_MISUSE", `piece "${this.id}" is built; its pattern makes its parts while it builds`);
     }
     if (isRecordName(name)) {
-      throw new PieceError("PIECE_MISUSE", `"${name}" is where the piece's record lies; give the part another name`);
+      throw new PieceError("PIECE_MISUSE", `"${name}" is the name of the piece's record; give the part another name`);
     }
     return `${this.id}/${name}`;
   }
 
-  // Life -----------------------------------------------------------------------------------------------------------------------
+  // Life
+  // ------------------------------------------------------------------------------------------------------------------
 
-  /** Called once, when it stops, before anything is taken away. */
+  /** Called once when the piece stops, before its parts are removed. */
   onStop(listener: () => void): void {
     this.#undo.push(listener);
   }
 
   /**
-   * Takes away what runs in this process, the latest first; what is stored stays as it is. What waits in its streams is dropped, unless
-   * the same piece is built again at once.
+   * Removes the parts that run in this process, the latest first; stored documents stay. Waiting sends of its streams
+   * are dropped, unless the same piece is built again at once.
    */
   discard({ isReplaced = false }: { readonly isReplaced?: boolean } = {}): void {
     if (this.#state === "stopped") return;
@@ -308,14 +318,14 @@ export class Piece<Parts extends PieceParts = PieceParts> {
       try {
         undo(isReplaced);
       } catch (error) {
-        // A listener's; the rest goes all the same.
+        // The error of a listener. The other parts are removed too.
         this.#home.space.scheduler.report(error);
       }
     }
   }
 }
 
-/** Where a piece's record lies. */
+/** The cell of a piece's record. */
 export function recordOf<Inputs>(space: BaseSpace, id: string): Cell<PieceRecord<Inputs> | undefined> {
   return space.cell(`${id}/piece`) as Cell<PieceRecord<Inputs> | undefined>;
 }
@@ -329,14 +339,14 @@ function inputsAt<Inputs extends object>(
   return new LinkedRecord<Inputs>(address.child("inputs"), space, () => undefined, { schema });
 }
 
-/** What a reader of the result may know of a part that is shown by a link. */
+/** The reader of a part that the result shows by a link. */
 function recordPart(part: unknown): RecordPart {
   if (part instanceof Piece) return part.result;
   if (part instanceof Stream) return "link";
   return part instanceof Cell ? part : undefined;
 }
 
-/** Parts as the result shows them: what has a place is shown by a link to it. */
+/** The parts as the result shows them: parts with a place are shown by links. */
 function shown<Parts extends PieceParts>(parts: Parts): Shown<Parts> {
   const links = Object.entries(parts).map(([name, part]) => [name, isPlaced(part) ? part.asLink() : part]);
   return Object.fromEntries(links) as Shown<Parts>;
@@ -346,7 +356,7 @@ function isPlaced(part: unknown): part is { asLink(): Json } {
   return typeof part === "object" && part !== null && "asLink" in part && typeof part.asLink === "function";
 }
 
-/** A stream of a piece: who takes the piece away takes away its handler. */
+/** A stream of a piece: its handler ends with the piece. */
 class PieceStream<T> extends Stream<T> {
   readonly #keep: (remove: () => void) => void;
 

@@ -1,7 +1,7 @@
 /**
- * The pieces of a space that run in this process: starting, launching, resuming and stopping them. A piece runs here as long as the index
- * names it, whoever has started or stopped it. What is asked for one id by `start` and `stop` happens in the order in which it was asked.
- * SPEC: P2-P4, P6-P8.
+ * The pieces of a space that run in this process: starting, launching, resuming and stopping them. A piece runs here
+ * while the index names it; any process may start or stop it. Calls of `start` and `stop` for one id run in the order
+ * of the calls. SPEC: P2-P4, P6-P8.
  */
 import { thrownText } from "../message/error-data.ts";
 import type { Address } from "../scheduler/node.ts";
@@ -23,14 +23,16 @@ import {
 import { PieceIndex } from "./piece-index.ts";
 import { PieceError, type PieceInputs, requireInputs, requirePieceId, storedInputs } from "./piece-inputs.ts";
 
+/** Options of `space.run`. */
 export interface RunOptions {
-  /** What the piece is called; a piece of this id that was started before is taken up again. A new id unless given. */
+  /** Default: a new id. A piece of this id that was started before is resumed. */
   readonly id?: string;
 }
 
+/** The pieces that `space.resume` started again, and those that it could not. */
 export interface Resumed {
   readonly pieces: readonly Piece[];
-  /** Pieces that wait for a pattern that was not given, or whose pattern failed; they stay as they are stored. */
+  /** Pieces whose pattern was not given, or failed; they stay as they are stored. */
   readonly left: readonly { readonly id: string; readonly pattern: string; readonly reason: string }[];
 }
 
@@ -39,9 +41,9 @@ export class Pieces implements PieceHome, Launcher {
   readonly results = new Map<string, Cell<unknown>>();
   readonly #index: PieceIndex;
   readonly #running = new Map<string, Piece>();
-  /** By id: the last of what was asked for it and is not done. */
+  /** By id: the last call that has not ended. */
   readonly #turns = new Map<string, Promise<void>>();
-  /** Ends the listening to the index; there while pieces run. */
+  /** Unsubscribes from the index; set while pieces run. */
   #unlisten: (() => void) | undefined;
 
   constructor(space: BaseSpace) {
@@ -57,7 +59,7 @@ export class Pieces implements PieceHome, Launcher {
     return this.#running;
   }
 
-  /** The result of the piece that lies at an address. */
+  /** The result of the piece at an address. */
   resultAt({ parent, home }: Address): Cell<unknown> | undefined {
     const { document, replica } = home;
     const isOwn = parent === null && document.scope === SHARED_SCOPE && replica.space === this.space.name;
@@ -65,8 +67,8 @@ export class Pieces implements PieceHome, Launcher {
   }
 
   /**
-   * Resolves when the start is durable. A piece of this pattern that runs is given these inputs; what else was stored under the id is
-   * taken up again with them. If it does not last, what ran before runs on.
+   * Resolves when the start is durable. A running piece of this pattern gets these inputs; a stored one is resumed with
+   * them. If the commit is rejected, the earlier piece goes on.
    */
   async start<Inputs extends object, Parts extends PieceParts>(
     pattern: Pattern<Inputs, Parts>,
@@ -117,7 +119,7 @@ export class Pieces implements PieceHome, Launcher {
     requireInputs(pattern, inputs);
     let piece: Piece | undefined;
     const install = () => {
-      // Refused or stopped meanwhile, or another has taken its place: that one stays.
+      // Refused or stopped meanwhile, or replaced by another piece, which stays.
       if (owner?.state === "stopped" || !this.#index.has(id, pattern.name) || this.#running.has(id)) return;
       const installed = this.#install(id, pattern as Pattern, this.#writeNew);
       if (installed instanceof Piece) piece = installed;
@@ -140,16 +142,16 @@ export class Pieces implements PieceHome, Launcher {
     return { id, result, asLink: () => result.asLink() };
   }
 
-  /** A read of the owner's entry, though not of what else it owns: a launch does not last if somebody stops the owner before it. */
+  /** Reads the owner's entry, without the other pieces that it owns: stopping the owner rejects the launch. */
   #requireLiving(owner: Piece | undefined): void {
     if (owner === undefined || (owner.state !== "stopped" && this.#index.patternOf(owner.root) !== undefined)) return;
     throw new PieceError(
       "PIECE_MISUSE",
-      `piece "${owner.root}" has stopped, and what it launches stops with it; launch with \`space.launch\` what is to outlive it`,
+      `piece "${owner.root}" has stopped, and its launches stop with it; launch with \`space.launch\` a piece that is to outlive it`,
     );
   }
 
-  /** A piece that is entered and whose record is there; gives the reason where it fails to build. */
+  /** Builds a piece that has an entry and a record; returns the reason if that fails. */
   #install(id: string, pattern: Pattern, write: (piece: Piece) => Promise<void>): Piece | string {
     const { scheduler } = this.space;
     try {
@@ -165,10 +167,10 @@ export class Pieces implements PieceHome, Launcher {
     }
   }
 
-  /** At once, and falls with the record, which may be on its way. */
+  /** Writes at once. The write is rejected with the record if that is not confirmed yet. */
   readonly #writeNew = (piece: Piece): Promise<void> => this.#writeIfEntered(piece, () => piece.write());
 
-  /** What is stored already is not written again: pieces that are resumed as they were cost no commits. */
+  /** Writes only documents that differ: unchanged pieces are resumed without a commit. */
   readonly #writeChanged = async (piece: Piece): Promise<void> => {
     await piece.load();
     await this.#writeIfEntered(piece, () => piece.writeChanged());
@@ -181,7 +183,7 @@ export class Pieces implements PieceHome, Launcher {
     });
   }
 
-  /** Builds the pieces that were started and not stopped, those of the given patterns. Starts nothing anew. */
+  /** Builds the pieces of the given patterns that were started and not stopped. */
   async resume(patterns: readonly Pattern[]): Promise<Resumed> {
     const byName = new Map(patterns.map((pattern) => [pattern.name, pattern]));
     const index = await this.#index.pull();
@@ -189,7 +191,7 @@ export class Pieces implements PieceHome, Launcher {
     const records = await Promise.all(waiting.map(([id]) => recordOf(this.space, id).pull()));
     const pieces: Piece[] = [];
     const left: { id: string; pattern: string; reason: string }[] = [];
-    // All of them before any of them runs: what a piece computed before is taken up where it is still true.
+    // All are built before a node runs, so that stored values which are still valid are reused.
     await this.space.restore(() => {
       for (const [at, [id, { pattern: name }]] of waiting.entries()) {
         // Stopped or started meanwhile.
@@ -202,18 +204,19 @@ export class Pieces implements PieceHome, Launcher {
     return { pieces, left };
   }
 
-  /** The reason, where it cannot be. */
+  /** The piece; or the reason why it cannot be resumed. */
   #resumeOne(id: string, name: string, pattern: Pattern | undefined, isStored: boolean): Piece | string {
     if (pattern === undefined) return `no pattern "${name}" was given`;
     if (!isStored) return "its record is gone";
     return this.#install(id, pattern, this.#writeChanged);
   }
 
-  /** Takes it away now, and the pieces it owns; resolves when none of them will be resumed any more. */
+  /** Removes it now, and the pieces that it owns; resolves when none of them can be resumed any more. */
   async stop(id: string): Promise<void> {
     this.#discard(id);
     await this.#inTurn(id, async () => {
-      // At once where it is known: what is launched and not begun must not begin any more. Else another process may have started it.
+      // Without a delay if it is known, so that a launched piece does not begin. Else another process may have started
+      // it.
       if (!this.#index.has(id)) await this.#index.catchUp();
       await this.space.transact(() => {
         this.#discard(id);
@@ -222,7 +225,7 @@ export class Pieces implements PieceHome, Launcher {
     });
   }
 
-  /** Takes away all that runs here; it stays in the index. */
+  /** Removes all pieces that run here; they stay in the index. */
   close(): void {
     for (const piece of [...this.#running.values()].reverse()) piece.discard();
   }
@@ -231,7 +234,7 @@ export class Pieces implements PieceHome, Launcher {
     for (const one of this.#index.withOwned(id)) this.#running.get(one)?.discard();
   }
 
-  /** Takes the place of one that runs under the id. */
+  /** Replaces a running piece of the id. */
   #build<Inputs extends object, Parts extends PieceParts>(id: string, pattern: Pattern<Inputs, Parts>): Piece<Parts> {
     this.#running.get(id)?.discard({ isReplaced: true });
     const piece = Piece.build(this, id, pattern);
@@ -246,7 +249,7 @@ export class Pieces implements PieceHome, Launcher {
     return piece;
   }
 
-  /** Others have changed the index: what it does not name any more ends here too. */
+  /** Another process has removed a piece from the index: it ends here too. */
   #letGo(gone: string): void {
     // It may have been started again since.
     if (!this.#index.has(gone)) this.#running.get(gone)?.discard();

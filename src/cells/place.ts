@@ -1,7 +1,7 @@
 /**
- * A place in a document that somebody has in his hand: what a cell and a stream are. It holds no value, and it does not hold its document
- * either: one that only places lead to is dropped when memory is short (decision 0006), and the first use after that finds the place
- * again, like a place in a document that was never here.
+ * A reference to a place in a document: the base of cells and streams. It keeps neither the value nor the document in
+ * memory. A document that only places refer to may be dropped (decision 0006); the next use of the place finds it
+ * again, like a document that was never loaded.
  */
 import { INSPECT } from "../message/inspect.ts";
 import type { Json } from "../message/json.ts";
@@ -11,10 +11,10 @@ import { linkTo } from "../store/document.ts";
 import type { LinkTargets } from "./links.ts";
 
 export class Place {
-  /** Undefined until somebody asks where it is. */
+  /** Undefined until the first use. */
   #address: Address | undefined;
   protected readonly targets: LinkTargets;
-  /** That of the targets, one step nearer: every read and every write goes there. */
+  /** A copy of `targets.scheduler`, which saves a step in every read and write. */
   protected readonly scheduler: Scheduler;
 
   constructor(address: Address | undefined, targets: LinkTargets) {
@@ -23,7 +23,7 @@ export class Place {
     this.scheduler = targets.scheduler;
   }
 
-  /** Good until whoever asks lets go of the thread. */
+  /** Valid until the caller yields the thread. */
   get address(): Address {
     const address = this.#address;
     return address === undefined || address.gone ? this.#find() : address;
@@ -36,17 +36,17 @@ export class Place {
     return address;
   }
 
-  /** Where it is; asked once, of a place that was made without an address. */
+  /** Finds the address of a place that was made without one; called once. */
   protected locate(): Address {
     throw new Error("a place is made with its address");
   }
 
-  /** Its document was dropped and is looked up anew. */
+  /** Called when its document was dropped and is looked up again. */
   protected foundAgain(address: Address): Address {
     return address;
   }
 
-  /** A value that points here; written into a cell, reads there lead here. */
+  /** A link to this place. A read of a cell that holds it gives the value of this place. */
   asLink(): Json {
     const { home, path } = this.address;
     const { scope, id } = home.document;

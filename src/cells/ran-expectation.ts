@@ -1,4 +1,4 @@
-/** "This node has run, because of that": what a test says of runs. What does not hold throws, with what did run and why. */
+/** Checks of a test about the runs of a node. A failed check throws, with a list of the runs and their reasons. */
 
 import type { Scheduler } from "../scheduler/scheduler.ts";
 import type { TraceEntry } from "../scheduler/trace.ts";
@@ -6,6 +6,7 @@ import type { TraceEntry } from "../scheduler/trace.ts";
 /** Runs that a message lists. */
 const LISTED_MAX = 20;
 
+/** Assertions about the runs of one node in a test. */
 export class RanExpectation {
   readonly #id: string;
   readonly #all: readonly TraceEntry[];
@@ -28,7 +29,7 @@ export class RanExpectation {
     throw new Error(`expected "${id}" not to have run, and it did:\n${own.map(line).join("\n")}`);
   }
 
-  /** One of its runs was caused by a change of this place: a cell, or the name that it shows as. */
+  /** Throws unless one of its runs was caused by a change of this place: a cell, or its name. */
   because(place: { toString(): string }): this {
     const cause = String(place);
     if (this.#own.some(({ because }) => because.includes(cause))) return this;
@@ -37,7 +38,7 @@ export class RanExpectation {
     );
   }
 
-  /** It ran so often. */
+  /** Throws unless it has run this often. */
   times(count: number): this {
     if (this.#own.length === count) return this;
     const runs = this.#own.map(line).join("\n");
@@ -45,9 +46,9 @@ export class RanExpectation {
   }
 
   #listed(): string {
-    if (this.#all.length === 0) return "Nothing ran.";
+    if (this.#all.length === 0) return "No node ran.";
     const more = this.#all.length > LISTED_MAX ? `\n  and ${this.#all.length - LISTED_MAX} more` : "";
-    return `What ran:\n${this.#all.slice(0, LISTED_MAX).map(line).join("\n")}${more}`;
+    return `All runs:\n${this.#all.slice(0, LISTED_MAX).map(line).join("\n")}${more}`;
   }
 }
 
@@ -58,5 +59,5 @@ function line({ node, kind, because, detail }: TraceEntry): string {
 
 function names(scheduler: Scheduler): string {
   const all = scheduler.getGraphSnapshot().map(({ id }) => `"${id}"`);
-  return all.length === 0 ? "none at all" : all.slice(0, LISTED_MAX).join(", ");
+  return all.length === 0 ? "no node" : all.slice(0, LISTED_MAX).join(", ");
 }

@@ -1,6 +1,6 @@
 /**
- * Schemas: any Standard Schema (zod, valibot, arktype, …) may describe a cell. It checks what is written; what lies in a
- * document is returned as it lies there. Validation must be synchronous, because a write is.
+ * Schemas: any Standard Schema (zod, valibot, arktype, …) may describe a cell. It checks writes; stored values are
+ * returned without a check. Validation must be synchronous, because a write is.
  */
 import { MillraceError } from "../message/millrace-error.ts";
 import { pathText } from "../message/path.ts";

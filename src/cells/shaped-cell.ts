@@ -1,6 +1,7 @@
 /**
- * Cells whose schema checks reads too: a stored value of an older shape is migrated when it is read, and written in the new shape by
- * the next write. Without `migrate`, such a value is an error. A value is checked once: it never changes. SPEC: R100, R101.
+ * Cells with a schema that checks reads too: a stored value of an older shape is migrated when it is read, and stored
+ * in the new shape by the next write. Without `migrate`, an old value is an error. Values are immutable, so each is
+ * checked once. SPEC: R100, R101.
  */
 import type { Json } from "../message/json.ts";
 import { getAt, type Path } from "../message/path.ts";
@@ -11,10 +12,10 @@ import type { LinkTargets } from "./links.ts";
 import { requireValid, SchemaError, type StandardSchema } from "./schema.ts";
 import type { Below, KeyOf } from "./value-types.ts";
 
-/** Makes the current shape of a stored value that the schema does not take. */
+/** Converts a stored value that the schema rejects. */
 export type Migrate<T> = (old: unknown) => T;
 
-/** A schema, and how older values become current ones. */
+/** A schema with the migration of older values. */
 class Shape<T> {
   readonly #schema: StandardSchema;
   readonly #migrate: Migrate<T> | undefined;
@@ -47,7 +48,7 @@ class Shape<T> {
     const made = this.#migrate(value);
     const wrong = this.#problem(made, place);
     if (wrong !== undefined)
-      throw new SchemaError(`migrate of ${place} gave a value that the schema does not take: ${wrong.message}`);
+      throw new SchemaError(`migrate of ${place} gave a value that the schema rejects: ${wrong.message}`);
     try {
       return handOut(admit(made, undefined)) as T;
     } catch (error) {
@@ -60,7 +61,7 @@ class Shape<T> {
       requireValid(this.#schema, value, String(place));
       return undefined;
     } catch (error) {
-      // A schema that throws by itself is not an answer about the value.
+      // An error inside the schema is a bug, not a result of the check.
       if (error instanceof SchemaError) return error;
       throw error;
     }

@@ -1,7 +1,4 @@
-/**
- * A space as its users see it: `BaseSpace` with collections, lists and pieces.
- */
-
+/** The public API of a space: `BaseSpace` with collections, lists and pieces. */
 import type { Host } from "../host/host.ts";
 import { systemHost } from "../host/system-host.ts";
 import type { Address } from "../scheduler/node.ts";
@@ -17,6 +14,7 @@ import type { PieceInputs } from "./piece-inputs.ts";
 import { Pieces, type Resumed, type RunOptions } from "./pieces.ts";
 import type { Described, StandardSchema } from "./schema.ts";
 
+/** A set of documents with cells, computed values, effects, streams and transactions. */
 export class Space extends BaseSpace {
   readonly #pieces: Pieces;
 
@@ -78,11 +76,12 @@ export class Space extends BaseSpace {
     return flatMap(this, id, list, each, options);
   }
 
-  // Pieces -----------------------------------------------------------------------------------------------------------------
+  // Pieces
+  // -------------------------------------------------------------------------------------------------------------------
 
   /**
-   * Starts a piece of a pattern; resolves when the start is durable. One that was started under the same id before is taken up again,
-   * with these inputs.
+   * Starts a piece of a pattern; resolves when the start is durable. A piece that was started under the same id before
+   * is resumed with these inputs.
    */
   run<Inputs extends object, Parts extends PieceParts>(
     pattern: Pattern<Inputs, Parts>,
@@ -93,7 +92,7 @@ export class Space extends BaseSpace {
     return this.#pieces.start(pattern, inputs, id ?? this.newId());
   }
 
-  /** For handlers and transactions: starts a piece that lives if their commit does. */
+  /** For handlers and transactions: starts a piece that exists only if their commit succeeds. */
   launch<Inputs extends object, Parts extends PieceParts>(
     pattern: Pattern<Inputs, Parts>,
     inputs: PieceInputs<Inputs>,
@@ -102,17 +101,17 @@ export class Space extends BaseSpace {
     return this.#pieces.launch(pattern, inputs, options, undefined);
   }
 
-  /** Takes up the pieces that were started and not stopped, those of these patterns. */
+  /** Resumes the pieces of these patterns that were started and not stopped. */
   resume(patterns: readonly Pattern[]): Promise<Resumed> {
     return this.#pieces.resume(patterns);
   }
 
-  /** Stops a piece, here at once and for good. */
+  /** Stops a piece for good: in this process at once. */
   stop(piece: Piece | string): Promise<void> {
     return this.#pieces.stop(typeof piece === "string" ? piece : piece.id);
   }
 
-  /** The pieces that run in this process, nested ones not among them. */
+  /** The pieces that run in this process, without nested ones. */
   get pieces(): ReadonlyMap<string, Piece> {
     return this.#pieces.running;
   }

@@ -1,7 +1,8 @@
 /**
- * A stream: an input of a space with exactly one handler. What is sent is handled in the order of the space's queue, each in one
- * transaction that also leaves the receipt: the handler's return value, at a place that follows from the event's id. A send lives
- * in memory; sent again under the same id, after a crash or from another process, it is handled once.
+ * A stream: an input of a space with exactly one handler. Sends are handled in the order of the space's queue, each in
+ * one transaction. It also writes the receipt: the handler's return value, at a place derived from the event's id.
+ * Sends are kept in memory. A send that is repeated with the same id, after a crash or by another process, is handled
+ * once.
  *
  *     const orders = space.stream("orders", z.object({ item: z.string() }));
  *     orders.handle((order, { newId }) => { stock.key(order.item).update((n = 0) => n - 1); });
@@ -27,14 +28,15 @@ export interface Readable {
   get(): unknown;
 }
 
+/** Options of `stream.handle`. */
 export interface HandleOptions<T> extends Pick<HandlerOptions<never, Tx, T>, "retry" | "timeoutMs" | "onFailed"> {
-  /** For people; the function's own name unless given. */
+  /** For people. Default: the function's name. */
   readonly name?: string;
-  /** Cells that the handler reads, also depending on the value. They are loaded and up to date before it is called. */
+  /** Cells that the handler reads; may depend on the value. They are loaded and up to date before it is called. */
   readonly reads?: readonly Readable[] | ((value: T) => readonly Readable[]);
-  /** Brings here what the handler needs from elsewhere. The handler waits for it, and is called also if it fails. */
+  /** Fetches data for the handler, which is called when the promise settles, also if it is rejected. */
   readonly presync?: (value: T) => Promise<unknown>;
-  /** What the handler may know, by the names of labels; without one, everything. */
+  /** Labels that the handler may read; default all. */
   readonly clearance?: readonly string[];
 }
 
@@ -43,6 +45,7 @@ const KNOWN: Readonly<Record<keyof HandleOptions<unknown>, true>> = {
   ...{ retry: true, timeoutMs: true, onFailed: true },
 };
 
+/** A queue of values in a space that one handler takes in order. */
 export class Stream<T = unknown> extends Place {
   readonly #schema: StandardSchema<T> | undefined;
 
@@ -51,7 +54,7 @@ export class Stream<T = unknown> extends Place {
     this.#schema = schema;
   }
 
-  /** Registers the one handler; the returned function takes it away, and what is sent then waits for another. */
+  /** Registers the one handler. The returned function removes it; later sends wait for another handler. */
   handle(handler: StreamHandler<T>, options: HandleOptions<T> = {}): () => void {
     const { name, reads, presync, clearance, timeoutMs, retry, onFailed } = options;
     const { scheduler } = this.targets;
@@ -72,7 +75,7 @@ export class Stream<T = unknown> extends Place {
     });
   }
 
-  /** Sends a value. Inside a handler or a transaction it is handled only if that commits. Refused inside a computation. */
+  /** Sends a value; inside a handler or a transaction, only if that commits. Refused inside a computation. */
   send(value: T, options?: SendOptions): Sent {
     if (this.#schema) requireValid(this.#schema, value, String(this));
     return this.targets.scheduler.queueEvent(this.address, value, options);

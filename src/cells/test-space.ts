@@ -1,14 +1,15 @@
 /**
- * A space for tests: on the memory store and simulated time, with every computation checked for idempotency and every run
- * noted with its reasons. No kernel, no disk, no waiting. Works with any test runner: what does not hold throws an `Error`.
+ * A space for tests: on the memory store and simulated time. Every computation is checked for idempotency, and every
+ * run is recorded with its reasons. No kernel, no disk, no waiting. Works with any test runner: a failed check throws
+ * an `Error`.
  *
  *     const test = await testSpace({ build: (space) => shop(space) });
  *     test.app.price.set(3);
  *     await test.settle();
  *     test.expectRan("total").because(test.app.price);
  *
- * A restart closes the space as a process would that ends in order; a crash kills it at once. Either way the same disk is opened by a
- * new process, and what was built is built again. SPEC: R40-R43.
+ * A restart closes the space like a graceful shutdown; a crash kills it at once. Then a new process opens the same disk
+ * and calls `build` again. SPEC: R40-R43.
  */
 import { type SimulatedHost, simulatedHost } from "../host/simulated-host.ts";
 import { type SimulatedProcess, simulatedProcess } from "../host/simulated-process.ts";
@@ -18,13 +19,14 @@ import { memoryStore } from "../store/memory/memory-store.ts";
 import { RanExpectation } from "./ran-expectation.ts";
 import { Space } from "./space.ts";
 
+/** Options of `testSpace`. */
 export interface TestSpaceOptions<App> {
-  /** The same seed, the same run; default 1. */
+  /** The same seed gives the same run; default 1. */
   readonly seed?: number;
   readonly name?: string;
-  /** Makes what is tested; called again after every restart. */
+  /** Makes the tested cells and nodes; called again after every restart. */
   readonly build?: Build<App>;
-  /** Keeps what is computed over a restart, as with `Space.open`; on unless false. */
+  /** Keeps computed values over a restart, as with `Space.open`. Default on. */
   readonly persist?: { readonly version: string } | false;
 }
 
@@ -34,12 +36,14 @@ export type Build<App> = (space: Space) => App;
 /** A node: its id, or the result of `space.computed`. */
 export type TestedNode = string | { readonly node: { readonly id: string } };
 
+/** Opens a space on simulated time, in memory. */
 export async function testSpace<App = undefined>(options: TestSpaceOptions<App> = {}): Promise<TestSpace<App>> {
   const test = new TestSpace<App>(options);
   await test.restart();
   return test;
 }
 
+/** A space on simulated time that can crash and restart. */
 export class TestSpace<App> {
   /** Time, chance and tasks; `host.now()` is simulated time. */
   readonly host: SimulatedHost;
@@ -59,36 +63,36 @@ export class TestSpace<App> {
     this.host = simulatedHost(options.seed ?? 1);
   }
 
-  /** The space as the present process has it. */
+  /** The space of the present process. */
   get space(): Space {
     if (this.#space === undefined) throw new Error("the space is being opened; await restart() before using it");
     return this.#space;
   }
 
-  /** What `build` gave in the present process. */
+  /** The result of `build` in the present process. */
   get app(): App {
-    if (this.#app === undefined) throw new Error("nothing is built; pass build to testSpace()");
+    if (this.#app === undefined) throw new Error("there is no app; pass build to testSpace()");
     return this.#app.of;
   }
 
-  /** Lets simulated time pass, with all that falls due in it. */
+  /** Lets simulated time pass, and runs all timers that are due in it. */
   async advance(ms: number): Promise<void> {
     await this.host.advance(ms);
   }
 
-  /** Everything that can happen now has happened, on the disk too; no time has passed. */
+  /** Runs all pending work, the disk's too, without a change of the time. */
   async settle(): Promise<void> {
     await this.host.advance(0);
   }
 
-  /** Ends the process in order and starts another on the same disk, which builds everything again, or what is given from now on. */
+  /** Closes the process and starts another on the same disk, which calls `build` again, from now on the given one. */
   async restart(build: Build<App> | undefined = this.#build): Promise<void> {
     const space = this.#space;
     if (space !== undefined) await this.host.run(() => space.close());
     await this.#start(build);
   }
 
-  /** Kills the process where it stands and starts another; what was not durable is lost. */
+  /** Kills the process at once and starts another; changes that were not durable are lost. */
   async crash(build: Build<App> | undefined = this.#build): Promise<void> {
     this.#process?.kill();
     await this.#start(build);
@@ -115,41 +119,42 @@ export class TestSpace<App> {
     await this.settle();
   }
 
-  // What happened --------------------------------------------------------------------------------------------------------
+  // Runs
+  // ------------------------------------------------------------------------------------------------------------------
 
-  /** The runs since the start of the process, or since they were forgotten, in order. */
+  /** The runs since the start of the process, or since `forgetRuns`, in order. */
   get runs(): readonly TraceEntry[] {
     const trace = this.space.scheduler.getTrace();
     const from = this.#forgotten === undefined ? 0 : trace.indexOf(this.#forgotten) + 1;
     return trace.slice(from).filter(({ kind }) => kind === "ran" || kind === "failed");
   }
 
-  /** Looks only at what happens from here on. */
+  /** Limits `runs` and the checks to later runs. */
   forgetRuns(): void {
     this.#forgotten = this.space.scheduler.getTrace().at(-1);
   }
 
-  /** Throws unless the node has run, and says what did run and why. */
+  /** Throws unless the node has run; the message lists the runs and their reasons. */
   expectRan(node: TestedNode): RanExpectation {
     return new RanExpectation(idOf(node), this.runs, this.space.scheduler);
   }
 
-  /** Throws if the node has run, and says why it did. */
+  /** Throws if the node has run; the message has the reason. */
   expectNotRan(node: TestedNode): void {
     RanExpectation.none(idOf(node), this.runs);
   }
 
-  /** Throws if a computation gave something else when it ran again on the same inputs. */
+  /** Throws if a computation gave another result when it ran again on the same inputs. */
   expectIdempotent(): void {
     const { notIdempotent } = this.space.scheduler;
     if (notIdempotent.length === 0) return;
     const names = notIdempotent.map((id) => `"${id}"`).join(", ");
     throw new Error(
-      `${names} gave something else when run again on the same inputs; a computation may run any number of times, so it must not count, draw or append`,
+      `${names} gave another result when run again on the same inputs; a computation may run any number of times, so it must not count, draw random numbers or append`,
     );
   }
 
-  /** Errors of nodes and of writes that were taken back, since they were last taken. */
+  /** Errors of nodes and of rolled back writes since the last call. */
   takeErrors(): unknown[] {
     return this.#errors.splice(0);
   }

@@ -1,15 +1,15 @@
 /**
- * `space.transact`: synchronous code as one commit, run until that is durable. Each run is an attempt (`work/attempt.ts`); rejected commits
- * are judged and waited for by `work/retries.ts`. SPEC: R28, R46, U16-U28.
+ * `space.transact`: synchronous code as one commit, run until that is durable. Each run is an attempt
+ * (`work/attempt.ts`); `work/retries.ts` decides about rejected commits. SPEC: R28, R46, U16-U28.
  *
  * ```
  *   run ──wrote──> commit ──confirmed──> result
- *    ^ ├──wrote nothing, or threw──> its reads stand ──> result, or the error
+ *    ^ ├──no write, or threw──> its reads are valid ──> result, or the error
  *    │ └──needs documents or computed values that are not ready┐
  *    └────────────── again ──────────── rejected ──────────────┘
  * ```
- * A run that has written commits at once also if it took documents of its space for absent that are not loaded: the commit is
- * stale if there are such documents.
+ * A run with writes commits at once, even if it read documents of its space as absent because they are not loaded. The
+ * commit is stale if they exist.
  */
 import type { Host } from "../host/host.ts";
 import { AWAITED_WINDOW_MS } from "../limits.ts";
@@ -27,14 +27,15 @@ import { type Next, Retries } from "../work/retries.ts";
 import { Tx } from "../work/tx.ts";
 import { WorkError } from "../work/work-error.ts";
 
+/** Options of `space.transact`. */
 export interface TransactOptions {
-  /** Subscribers of this group are not told: they made the change themselves. */
+  /** Sinks of this group are not called: they made the change themselves. */
   readonly changeGroup?: string;
-  /** How long a stale transaction is run again; default 10 s. */
+  /** How long a stale transaction is repeated; default 10 s. */
   readonly windowMs?: number;
 }
 
-/** A transaction that did not last, with the class and reason of the rejection. */
+/** The commit of a transaction was rejected, with this class and reason. */
 export class TransactionError extends MillraceError<"TRANSACTION_REJECTED"> {
   override readonly name = "TransactionError";
   readonly rejection: Rejection;
@@ -45,7 +46,7 @@ export class TransactionError extends MillraceError<"TRANSACTION_REJECTED"> {
   }
 }
 
-/** A space, as transactions need it. */
+/** The parts of a space that transactions use. */
 export interface TransactSpace {
   readonly host: Host;
   readonly replica: Replica;
@@ -53,11 +54,14 @@ export interface TransactSpace {
   readonly outbox?: Outbox;
 }
 
-/** How an attempt has ended. */
+/** The end of an attempt. */
 export interface Concluded {
-  /** Undefined if it wrote nothing, threw or has to run again. */
+  /** Undefined if it did not write, threw or has to run again. */
   readonly commit: CommitIdentity | undefined;
-  /** The outcome of its commit, or whether its reads stand; undefined if it has to run again when its documents and values are ready. */
+  /**
+   * The outcome of its commit, or of the check of its reads; undefined if it has to run again when its documents and
+   * values are ready.
+   */
   readonly outcome: Promise<CommitOutcome> | undefined;
 }
 
@@ -70,7 +74,7 @@ export interface Tried<T> extends Concluded {
 const EARLY: Concluded = { commit: undefined, outcome: undefined };
 const DONE: Next = { kind: "done" };
 
-/** As a part of the attempt or the run that is under way. */
+/** Runs code as part of the current attempt or run. */
 export function transactInside<T>(
   scheduler: Scheduler,
   outbox: Outbox,
@@ -84,16 +88,16 @@ export function transactInside<T>(
     };
     return Promise.resolve(scheduler.transactInside(part));
   } catch (error) {
-    // Thrown to abandon the attempt or the run, which must not go on without the rest of the code.
+    // Abandons the attempt or the run, which must not continue without the rest of the code.
     if (typeof error === "symbol") throw error;
     return Promise.reject(error);
   }
 }
 
-/** Of code that the space itself runs. */
+/** For code that the space itself runs. */
 const NO_OUTBOX = new Outbox({ source: "a transaction" });
 
-/** The run of a node has no transaction of its own: code that takes a `tx` cannot be a part of it. */
+/** The run of a node has no transaction of its own, so code with a parameter `tx` cannot be part of it. */
 function txOfRun(code: (tx: Tx) => unknown): Tx {
   if (code.length > 0)
     throw new WorkError("WORK_MISUSE", "a computation or an effect has no tx; publish and send from a handler instead");
@@ -106,7 +110,7 @@ export async function transact<T>(
   { changeGroup, windowMs = AWAITED_WINDOW_MS }: TransactOptions,
 ): Promise<Exclude<T, Refusal>> {
   let retries: Retries | undefined;
-  /** Documents that a run missed stay in memory until the code has run with all of them. */
+  /** Documents that were not loaded in a run; they stay in memory until the code has run with all of them. */
   const held: (() => void)[] = [];
   try {
     for (let number = 1; ; number++) {
@@ -152,10 +156,10 @@ export function tryOnce<T>(attempt: Attempt, code: () => T): Tried<T> {
   }
 }
 
-/** Commits the writes of an attempt, or finds out whether its reads stand. */
+/** Commits the writes of an attempt, or checks whether its reads are still valid. */
 export function conclude(attempt: Attempt): Concluded {
   const { replica, missing, hasWritten } = attempt;
-  // A document of its own space may be taken for absent by a commit, which depends on that.
+  // A commit may treat a document of its own space as absent, because it depends on that.
   const mustWait =
     attempt.unready !== undefined || [...missing].some((home) => !hasWritten || home.replica !== replica);
   if (mustWait) {

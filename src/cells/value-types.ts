@@ -43,7 +43,9 @@ type JsonForm<T> = Json extends T
 /** Keys that `cell.key` takes. */
 export type KeyOf<T> = (T extends unknown ? keyof T & (string | number) : never) | number;
 
-/** The type below a key. It includes `undefined` where the key may be missing: optional fields, records, array elements. */
+/**
+ * The type below a key. It includes `undefined` where the key may be missing: optional fields, records, array elements.
+ */
 export type Below<T, K> = Json extends T
   ? T
   : T extends string | number | boolean | null | undefined

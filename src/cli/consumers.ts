@@ -2,13 +2,11 @@
  * `millrace consumers`: declared consumers, the processes that run them, and how many events wait for them;
  * `consumers remove` ends one that is gone for good. Read from the file, also without a kernel. SPEC: K95, K96.
  */
-import { systemHost } from "../host/system-host.ts";
 import type { RemovedConsumer } from "../kernel/consumer-repair.ts";
-import { openStoreForReading } from "../kernel/open-store.ts";
 import { nearWord } from "../message/near-word.ts";
-import { existingDatabaseFile } from "./database-file.ts";
 import { counted, table } from "./journal-lines.ts";
 import { withOwner } from "./journal-owner.ts";
+import { declaredConsumers, consumers as listing } from "./list-database.ts";
 import { EXIT, type ExitCode, JSON_OPTION, UsageError, type Verb, type VerbCall } from "./verb.ts";
 
 export const consumers: Verb = {
@@ -24,8 +22,6 @@ export const consumers: Verb = {
   run,
 };
 
-const HEAD = ["consumer", "topic", "state", "waiting", "declared"];
-
 async function run(call: VerbCall): Promise<ExitCode> {
   const [deed, name] = call.words;
   if (deed === undefined) return list(call);
@@ -34,24 +30,13 @@ async function run(call: VerbCall): Promise<ExitCode> {
   return remove(call, name);
 }
 
-async function declaredIn({ environment }: VerbCall) {
-  await using store = await openStoreForReading(systemHost(), existingDatabaseFile(undefined, environment));
-  return (await store.consumers()).consumers;
-}
-
 async function list(call: VerbCall): Promise<ExitCode> {
   const { options, terminal } = call;
   if (options["topic"] !== undefined) throw new UsageError("--topic goes with remove");
-  const declared = await declaredIn(call);
+  const declared = await declaredConsumers(call);
   if (options["json"]) for (const one of declared) terminal.line(JSON.stringify(one));
   else if (declared.length === 0) terminal.line("no consumers");
-  else {
-    const rows = declared.map(({ name, pattern, leases, waiting, declaredAtMs }) => [
-      ...[name, pattern, leases.length > 0 ? "running" : "not running"],
-      ...[String(waiting), new Date(declaredAtMs).toISOString()],
-    ]);
-    for (const line of table([HEAD, ...rows])) terminal.line(line);
-  }
+  else for (const line of table([listing.head, ...declared.map(listing.cells)])) terminal.line(line);
   return EXIT.ok;
 }
 
@@ -64,7 +49,7 @@ async function remove(call: VerbCall, name: string): Promise<ExitCode> {
   if (options["json"]) terminal.line(JSON.stringify({ name, removed }));
   else for (const one of removed) say(call, one);
   if (removed.length > 0) return removed.every(({ result }) => result !== "running") ? EXIT.ok : EXIT.failed;
-  const near = nearWord(name, [...new Set((await declaredIn(call)).map((one) => one.name))]);
+  const near = nearWord(name, [...new Set((await declaredConsumers(call)).map((one) => one.name))]);
   const meant = near === undefined || near === name ? "" : `; did you mean ${near}?`;
   terminal.complain(`no consumer is called ${name}${topic === undefined ? "" : ` on ${topic}`}${meant}`);
   return EXIT.failed;

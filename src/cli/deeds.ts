@@ -43,7 +43,7 @@ export async function deedsOf(
   subscribersOf: (row: Row) => readonly string[],
 ): Promise<ReadonlyMap<number, Deed>> {
   const stories = new Map<number, readonly StoryCommit[]>();
-  const spaces = spacesOf(call);
+  const spaces = await spacesOf(call);
   for (const row of rows) {
     const { id, message } = row;
     if (!message) continue;

@@ -1,7 +1,7 @@
 /**
  * `millrace doctor`: checks the runtime, the settings and their origin, the data directory, its kernel, the schema,
- * permissions and hash chain of the store file, leases and receipts; and runs a small workload on a temporary store. It
- * changes no other file.
+ * permissions and hash chain of the store file, leases and receipts, or the facts of a database; and runs a small
+ * workload on a temporary store. It changes no other file.
  */
 
 import { existsSync, mkdtempSync, rmSync } from "node:fs";
@@ -26,6 +26,7 @@ import {
 } from "../kernel/store-facts.ts";
 import { SQLITE_VERSION_MIN } from "../limits.ts";
 import { Failure, thrownText } from "../message/error-data.ts";
+import { checkDatabase, type DatabaseFinding as Finding } from "./check-database.ts";
 import { connect, isTaken } from "./connection.ts";
 import { workText } from "./explanation.ts";
 import { runtimeVersion } from "./runtime.ts";
@@ -48,21 +49,14 @@ const STUCK_NAMED_MAX = 5;
 /** Limit of counted rows. */
 const HELD_ROWS_MAX = 10_000;
 
-interface Finding {
-  readonly check: string;
-  readonly ok: boolean;
-  /** Neither right nor wrong: no kernel runs. */
-  readonly isNote?: boolean;
-  readonly found: string;
-}
-
 async function run(call: VerbCall): Promise<ExitCode> {
   const { options, environment, terminal } = call;
   const findings = [checkRuntime(), checkEngine(), await checkSettings(environment), checkDirectory(environment)];
   terminal.progress("asking the kernel");
   findings.push(await checkKernel(call));
   terminal.progress("reading the store");
-  findings.push(...(await checkFile(environment)));
+  const place = environment["MILLRACE_STORE"] || undefined;
+  findings.push(...(place === undefined ? await checkFile(environment) : await checkDatabase(place)));
   terminal.progress("doing a little work");
   findings.push(await checkWork());
   const ok = findings.every((finding) => finding.ok);

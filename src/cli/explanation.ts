@@ -125,7 +125,7 @@ function eventLines(row: Row, listeners: Listeners): string[] {
 
 async function requestLines(call: VerbCall, store: KernelStore, { message, status }: Row): Promise<string[]> {
   if (status !== "done") return [];
-  const receipt = message && (await findReceipt(store, message.metadata.id, spacesOf(call)));
+  const receipt = message && (await findReceipt(store, message.metadata.id, await spacesOf(call)));
   if (receipt === undefined) return ["left no receipt: its handler is not transactional, or the receipt is gone"];
   const { result = null } = (receipt ?? {}) as { result?: unknown };
   return [`answered ${JSON.stringify(result)}; the same request again gets this answer and does nothing`];
@@ -192,7 +192,7 @@ export async function explainNode(
 
 /** `command Shop.Order (id) of a client of the socket, handled by shop` */
 async function writerText(call: VerbCall, store: KernelStore, address: string): Promise<string> {
-  const writer = await lastWriter(store, address, spacesOf(call));
+  const writer = await lastWriter(store, address, await spacesOf(call));
   if (!writer) return "a commit that the change feed no longer reaches back to";
   const { invocation, sequence } = writer;
   if (!invocation) return `code of the app, outside of a transactional handler (commit ${sequence})`;
@@ -214,7 +214,7 @@ export async function explainCell(
   graph: GraphView | undefined,
 ): Promise<Explanation | undefined> {
   const [id = "", path = ""] = name.split(" /");
-  const document = await findDocument(store, { scope: "space", id }, spacesOf(call));
+  const document = await findDocument(store, { scope: "space", id }, await spacesOf(call));
   if (document === undefined) return undefined;
   const value = path === "" ? document.value : valueAt(document.value, path.split("/"));
   const readers = (graph?.nodes ?? []).filter(({ reads }) => reads.some((read) => concerns(read, name)));
@@ -278,7 +278,7 @@ export async function explainRecordedNode(
   store: KernelStore,
   name: string,
 ): Promise<Explanation | undefined> {
-  const found = await Promise.all(spacesOf(call).map((space) => store.basis(space, [name])));
+  const found = await Promise.all((await spacesOf(call)).map((space) => store.basis(space, [name])));
   const [basis] = found.flat();
   if (!basis) return undefined;
   const moved = basis.inputs.filter((input) => input.moved).map(({ id }) => id);

@@ -7,11 +7,11 @@ import { systemHost } from "../host/system-host.ts";
 import { type RemovedConsumer, removeStoredConsumers, requeueStored } from "../kernel/consumer-repair.ts";
 import { dataDirectory } from "../kernel/data-directory.ts";
 import { InstanceLock } from "../kernel/instance-lock.ts";
-import { type KernelStore, openStore } from "../kernel/open-store.ts";
+import { isDatabaseUrl, type KernelStore, openStore } from "../kernel/open-store.ts";
 import { recordOperatorAction, removedByOperator } from "../kernel/operator-capability.ts";
 import { PURGE_STEPS_MAX, REQUEUE_IDS_MAX, RETENTION_STEP_ROWS } from "../limits.ts";
 import { connectIfRunning } from "./connection.ts";
-import { existingDatabaseFile } from "./database-file.ts";
+import { existingStore } from "./database-file.ts";
 import { operatorName } from "./operator.ts";
 import type { VerbCall } from "./verb.ts";
 
@@ -59,10 +59,11 @@ export async function withOwner<T>(call: VerbCall, work: (owner: JournalOwner) =
         ((await client.command("Kernel.CancelTimer", { timerId, by })) as { cancelled: boolean }).cancelled,
     });
   }
-  const file = existingDatabaseFile(undefined, call.environment);
-  using _lock = InstanceLock.take(dataDirectory(call.environment));
+  const place = existingStore(undefined, call.environment);
+  // A database takes several writers; a file of the directory does not.
+  using _lock = isDatabaseUrl(place) ? undefined : InstanceLock.take(dataDirectory(call.environment));
   const host = systemHost();
-  await using store = await openStore(host, file);
+  await using store = await openStore(host, place);
   return await work(ownerOf(host, store, by));
 }
 

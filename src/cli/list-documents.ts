@@ -4,10 +4,10 @@
 
 import { systemHost } from "../host/system-host.ts";
 import { KERNEL_SPACE } from "../kernel/commit-story.ts";
-import { DocumentNames } from "../kernel/document-names.ts";
+import { openDocumentNames } from "../kernel/document-names.ts";
 import { type KernelStore, openStoreForReading } from "../kernel/open-store.ts";
 import { pathText } from "../message/path.ts";
-import { existingDatabaseFile } from "./database-file.ts";
+import { existingStore } from "./database-file.ts";
 import { type Listing, readLimit } from "./listing.ts";
 import { UsageError, type VerbCall } from "./verb.ts";
 
@@ -27,21 +27,21 @@ export const documents: Listing<Loaded> = {
 };
 
 async function find(call: VerbCall): Promise<readonly Loaded[]> {
-  const file = existingDatabaseFile(undefined, call.environment);
+  const file = existingStore(undefined, call.environment);
   const limit = readLimit(call);
   const space = String(call.options["space"] ?? KERNEL_SPACE);
   await using store = await openStoreForReading(systemHost(), file);
-  using names = new DocumentNames(file);
-  const spaces = names.spaces();
+  await using names = await openDocumentNames(file);
+  const spaces = await names.spaces();
   if (!spaces.includes(space) && spaces.length > 0)
     throw new UsageError(`there is no space "${space}"; there are: ${spaces.join(", ")}`);
   const found: Loaded[] = [];
   const query = { space, prefix: String(call.options["prefix"] ?? ""), limit };
-  for (let page = names.page({ ...query, after: undefined }); page.length > 0 && found.length < limit; ) {
+  for (let page = await names.page({ ...query, after: undefined }); page.length > 0 && found.length < limit; ) {
     const { documents: loaded } = await store.load(space, page);
     // A deleted document still has its name.
     found.push(...loaded.filter(({ value }) => value !== undefined));
-    page = names.page({ ...query, after: page.at(-1) });
+    page = await names.page({ ...query, after: page.at(-1) });
   }
   return found.slice(0, limit);
 }

@@ -8,7 +8,7 @@ import { openStoreForReading } from "../kernel/open-store.ts";
 import { JOURNAL_PAGE_ROWS } from "../limits.ts";
 import { nearWord } from "../message/near-word.ts";
 import { askIfRunning } from "./connection.ts";
-import { existingDatabaseFile } from "./database-file.ts";
+import { existingStore } from "./database-file.ts";
 import { readFilter } from "./filter-option.ts";
 import { type DoneOutcome, type Row, timeOf, troubleOf } from "./journal-lines.ts";
 import { type Listing, readLimit, readStatus } from "./listing.ts";
@@ -49,7 +49,7 @@ export const requests: Listing<RequestItem> = {
   head: ["id", "state", "sent", "kind", "type", "capability"],
   takes: ["limit"],
   find: async (call) => {
-    const file = existingDatabaseFile(undefined, call.environment);
+    const file = existingStore(undefined, call.environment);
     const waiting = await askIfRunning<{ requests: readonly PendingView[] }>(call, "Kernel.Requests");
     await using store = await openStoreForReading(systemHost(), file);
     const commands = await store.query({ kind: "command", order: "descending", limit: readLimit(call) });
@@ -88,7 +88,7 @@ async function rows(call: VerbCall, query: Omit<JournalQuery, "limit">): Promise
   const host = systemHost();
   const { topic } = call.options;
   const filter = readFilter(call.options["filter"], host);
-  await using store = await openStoreForReading(host, existingDatabaseFile(undefined, call.environment));
+  await using store = await openStoreForReading(host, existingStore(undefined, call.environment));
   const named = typeof topic === "string" ? { named: topic } : {};
   return newestRows({ host, store }, filter, { ...query, ...named, limit: readLimit(call) });
 }
@@ -97,7 +97,7 @@ async function rows(call: VerbCall, query: Omit<JournalQuery, "limit">): Promise
 async function meantTopic({ options, environment }: VerbCall): Promise<string | undefined> {
   const { topic } = options;
   if (typeof topic !== "string") return undefined;
-  await using store = await openStoreForReading(systemHost(), existingDatabaseFile(undefined, environment));
+  await using store = await openStoreForReading(systemHost(), existingStore(undefined, environment));
   const last = await store.query({ limit: JOURNAL_PAGE_ROWS, order: "descending" });
   const names = last.flatMap((row) => [row.topic, row.message?.type ?? row.topic]);
   const near = nearWord(topic, [...new Set(names)]);

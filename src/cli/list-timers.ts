@@ -4,7 +4,7 @@
 import { systemHost } from "../host/system-host.ts";
 import { type KernelStore, openStoreForReading } from "../kernel/open-store.ts";
 import type { Json, JsonObject } from "../message/json.ts";
-import { existingDatabaseFile } from "./database-file.ts";
+import { existingStore } from "./database-file.ts";
 import { type Listing, readLimit } from "./listing.ts";
 
 type DueRow = Awaited<ReturnType<KernelStore["dueRows"]>>[number];
@@ -20,7 +20,7 @@ export const timers: Listing<DueRow> = {
   head: ["id", "due", "kind", "sends", ""],
   takes: ["limit"],
   find: async (call) => {
-    await using store = await openStoreForReading(systemHost(), existingDatabaseFile(undefined, call.environment));
+    await using store = await openStoreForReading(systemHost(), existingStore(undefined, call.environment));
     const limit = readLimit(call);
     const all = await store.dueRows(Number.MAX_SAFE_INTEGER, limit);
     const schedules = (await store.dueRows(Number.MAX_SAFE_INTEGER, limit, SCHEDULE_KIND)).map(atItsSlot);

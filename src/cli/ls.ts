@@ -6,6 +6,7 @@
 import { nearWord } from "../message/near-word.ts";
 import { FILTER_OPTION } from "./filter-option.ts";
 import { table } from "./journal-lines.ts";
+import { consumers, kernels } from "./list-database.ts";
 import { documents } from "./list-documents.ts";
 import { events, failures, requests } from "./list-journal.ts";
 import { actors, extensions, nodes, types, work } from "./list-kernel.ts";
@@ -26,6 +27,8 @@ const KINDS: Readonly<Record<string, Listing<any>>> = {
   failures,
   extensions,
   types,
+  consumers,
+  kernels,
 };
 const NAMES = Object.keys(KINDS);
 
@@ -33,7 +36,7 @@ export const ls: Verb = {
   name: "ls",
   usage: `${NAMES.join("|")} [--status S] [--topic T] [--filter F] [--space S] [--prefix P] [--limit N] [--json]`,
   summary:
-    "list events, requests, documents, timers and failures from the file; actors, nodes, running handlers (work) and types of the running kernel",
+    "list events, requests, documents, timers, failures and consumers from the store; actors, nodes, running handlers (work) and types of the running kernel; kernels of a Postgres database",
   example: "millrace ls events --status failed --limit 5\nmillrace ls documents --prefix tasks/\nmillrace ls nodes",
   options: {
     status: { type: "string", value: "S", about: "events at this status: pending, processing, done or failed" },

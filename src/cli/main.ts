@@ -13,6 +13,7 @@ import { bench } from "./bench.ts";
 import { cancel } from "./cancel.ts";
 import { completion } from "./completion.ts";
 import { consumers } from "./consumers.ts";
+import { copy } from "./copy.ts";
 import { dev } from "./dev.ts";
 import { discard } from "./discard.ts";
 import { doctor } from "./doctor.ts";
@@ -24,6 +25,8 @@ import { sayHelp, sayVerbHelp } from "./help.ts";
 import { importVerb } from "./import.ts";
 import { init } from "./init.ts";
 import { ls } from "./ls.ts";
+import { migrate } from "./migrate.ts";
+import { pg } from "./pg.ts";
 import { purge } from "./purge.ts";
 import { ask, emit, send } from "./request.ts";
 import { requeue } from "./requeue.ts";
@@ -44,7 +47,7 @@ const VERBS: readonly Verb[] = [
   ...[init, dev, start, send, ask, emit],
   ...[tail, ls, show, trace, why, graph],
   ...[requeue, discard, consumers, extension, cancel, purge, erase, token],
-  ...[backup, restore, exportVerb, importVerb, verify, doctor, bench, completion(() => VERBS)],
+  ...[backup, restore, exportVerb, importVerb, copy, verify, doctor, migrate, pg, bench, completion(() => VERBS)],
 ];
 
 const HELP: readonly string[] = ["help", "--help", "-h"];

@@ -5,7 +5,7 @@
 import { systemHost } from "../host/system-host.ts";
 import { type KernelStore, openStoreForReading } from "../kernel/open-store.ts";
 import { JOURNAL_PAGE_ROWS } from "../limits.ts";
-import { existingDatabaseFile } from "./database-file.ts";
+import { existingStore } from "./database-file.ts";
 import { counted, type Row } from "./journal-lines.ts";
 import { PURGE_ROWS_MAX, type PurgeBounds, withOwner } from "./journal-owner.ts";
 import { EXIT, type ExitCode, JSON_OPTION, readAge, readNumber, UsageError, type Verb, type VerbCall } from "./verb.ts";
@@ -50,7 +50,7 @@ async function run(call: VerbCall): Promise<ExitCode> {
     terminal.line(options["json"] ? JSON.stringify({ removed }) : `${counted(removed, "done row")} removed`);
     return EXIT.ok;
   }
-  await using store = await openStoreForReading(host, existingDatabaseFile(undefined, environment));
+  await using store = await openStoreForReading(host, existingStore(undefined, environment));
   const { rows, settled } = await countRemovable(store, bounds, terminal.progress);
   if (options["json"]) terminal.line(JSON.stringify({ removable: rows, settled, removed: 0 }));
   else terminal.line(`${rows} of ${counted(settled, "done row")} would be removed; add --yes to do it`);

@@ -7,7 +7,7 @@
 import { systemHost } from "../host/system-host.ts";
 import { failedRowsOf } from "../kernel/filtered-rows.ts";
 import { openStoreForReading } from "../kernel/open-store.ts";
-import { existingDatabaseFile } from "./database-file.ts";
+import { existingStore } from "./database-file.ts";
 import { FILTER_OPTION, readFilter } from "./filter-option.ts";
 import { counted } from "./journal-lines.ts";
 import { inRequests, type JournalOwner, withOwner } from "./journal-owner.ts";
@@ -93,7 +93,7 @@ export async function findFailed({ options, environment }: VerbCall): Promise<Fo
   const { topic, correlation } = options;
   const newerMs = readAge("newer", options["newer"]);
   const filter = readFilter(options["filter"], host);
-  await using store = await openStoreForReading(host, existingDatabaseFile(undefined, environment));
+  await using store = await openStoreForReading(host, existingStore(undefined, environment));
   const query = {
     ...(typeof topic === "string" ? { named: topic } : {}),
     ...(typeof correlation === "string" ? { correlation } : {}),

@@ -6,7 +6,7 @@ import { systemHost } from "../host/system-host.ts";
 import { findDocument, findReceipt } from "../kernel/commit-story.ts";
 import { type KernelStore, openStoreForReading } from "../kernel/open-store.ts";
 import type { Json } from "../message/json.ts";
-import { existingDatabaseFile } from "./database-file.ts";
+import { existingStore } from "./database-file.ts";
 import { spacesOf } from "./spaces.ts";
 import { EXIT, type ExitCode, JSON_OPTION, UsageError, type Verb, type VerbCall } from "./verb.ts";
 
@@ -48,9 +48,9 @@ async function run(call: VerbCall): Promise<ExitCode> {
   const kind = second === undefined ? undefined : KINDS.find((name) => name === first);
   if (second !== undefined && kind === undefined)
     throw new UsageError(`${JSON.stringify(first)} is none of ${KINDS.join(", ")}`);
-  const spaces = options["space"] === undefined ? spacesOf(call) : [String(options["space"])];
+  const spaces = options["space"] === undefined ? await spacesOf(call) : [String(options["space"])];
   const place: Place = { id: second ?? first, spaces, scope: String(options["scope"] ?? "space") };
-  await using store = await openStoreForReading(systemHost(), existingDatabaseFile(undefined, environment));
+  await using store = await openStoreForReading(systemHost(), existingStore(undefined, environment));
   for (const candidate of kind === undefined ? KINDS : [kind]) {
     const value = await FIND[candidate](store, place);
     if (value === undefined) continue;

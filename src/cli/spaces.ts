@@ -1,9 +1,9 @@
-/** The spaces of the store file that a verb looks at: that of the kernel, and those of its apps. */
-import { DocumentNames } from "../kernel/document-names.ts";
-import { existingDatabaseFile } from "./database-file.ts";
+/** The spaces of the store that a verb looks at: that of the kernel, and those of its apps. */
+import { openDocumentNames } from "../kernel/document-names.ts";
+import { existingStore } from "./database-file.ts";
 import type { VerbCall } from "./verb.ts";
 
-export function spacesOf({ environment }: Pick<VerbCall, "environment">): readonly string[] {
-  using names = new DocumentNames(existingDatabaseFile(undefined, environment));
-  return names.spaces();
+export async function spacesOf({ environment }: Pick<VerbCall, "environment">): Promise<readonly string[]> {
+  await using names = await openDocumentNames(existingStore(undefined, environment));
+  return await names.spaces();
 }

@@ -12,7 +12,7 @@ import { FaultLines } from "../kernel/fault-lines.ts";
 import { InstanceLock } from "../kernel/instance-lock.ts";
 import { Kernel } from "../kernel/kernel.ts";
 import type { KernelHealth } from "../kernel/kernel-options.ts";
-import { openStore } from "../kernel/open-store.ts";
+import { isDatabaseUrl, openStore, placeText } from "../kernel/open-store.ts";
 import { servePipes } from "../kernel/piped-kernel.ts";
 import { readSettings, type Settings } from "../kernel/settings.ts";
 import { visibleLine } from "../message/visible-text.ts";
@@ -28,10 +28,12 @@ const PIECES_NAMED_MAX = 10;
 
 export const start: Verb = {
   name: "start",
-  usage: "[app] [--stdio] [--http PORT] [--http-address IP] [--http-host NAMES] [--cors ORIGINS]",
+  usage: "[app] [--store URL] [--stdio] [--http PORT] [--http-address IP] [--http-host NAMES] [--cors ORIGINS]",
   summary: "run a kernel in this directory until it is stopped; app is a module with capabilities",
-  example: "millrace start app.ts\nmillrace start app.ts --http 4646\nmillrace start app.ts --stdio < requests.ndjson",
+  example:
+    "millrace start app.ts\nmillrace start app.ts --store postgres://app@db.example/shop\nmillrace start app.ts --http 4646\nmillrace start app.ts --stdio < requests.ndjson",
   options: {
+    store: { type: "string", value: "URL", about: "the Postgres database of the store; also MILLRACE_STORE" },
     stdio: {
       type: "boolean",
       about: "also take NDJSON on standard input, answer on standard output, end with the input",
@@ -56,14 +58,19 @@ async function run({ words: [appPath], options, environment, terminal: own }: Ve
   if (makeDataDirectory(directory))
     terminal.complain(`${directory.path} was open to others; it is its owner's alone now`);
   using _lock = InstanceLock.take(directory);
-  const settings = await readSettings({ environment, folder: process.cwd(), code: { app: appPath } });
+  const settings = await readSettings({
+    environment,
+    folder: process.cwd(),
+    code: { app: appPath, store: readStore(options) },
+  });
   const configured = await loaded(terminal, settings, configuredOptions(settings, directory));
-  const store = await openStore(host, directory.databaseFile, {
+  const place = settings.store.value ?? directory.databaseFile;
+  const store = await openStore(host, place, {
     durability: settings.durability.value,
     payloadBytesMax: settings.payloadBytesMax.value,
   });
   const kernel = await Kernel.open({
-    ...{ ...configured, host, store, socketPath: directory.socketFile, trace: true, alone: true },
+    ...{ ...configured, host, store, socketPath: directory.socketFile, trace: true, alone: !isDatabaseUrl(place) },
     ...{ observeFaults: faults.observe, signal: stops.boot },
   }).catch((error: unknown) => {
     if (error !== stops.boot.reason) throw error;
@@ -79,7 +86,7 @@ async function run({ words: [appPath], options, environment, terminal: own }: Ve
     throw error;
   });
   sayReady(terminal, {
-    ...{ directory, settings, health: kernel.health(), readyMs: Math.round(host.monotonic() - began) },
+    ...{ directory, place, settings, health: kernel.health(), readyMs: Math.round(host.monotonic() - began) },
     http: http?.url,
   });
   if (settings.app.value === undefined && configured.extensions === undefined)
@@ -88,6 +95,10 @@ async function run({ words: [appPath], options, environment, terminal: own }: Ve
   await kernel.closed();
   terminal.line("stopped");
   return stops.exitCode;
+}
+
+function readStore({ store }: VerbCall["options"]): string | undefined {
+  return typeof store === "string" ? store : undefined;
 }
 
 const PORT_MAX = 65_535;
@@ -134,15 +145,18 @@ async function loaded<T>(terminal: Terminal, { app }: Settings, loading: Promise
 
 interface Ready {
   readonly directory: DataDirectory;
+  /** The file or the URL of the store. */
+  readonly place: string;
   readonly settings: Settings;
   readonly health: KernelHealth;
   readonly readyMs: number;
   readonly http: string | undefined;
 }
 
-function sayReady(terminal: Terminal, { directory, settings, health, readyMs, http }: Ready): void {
+function sayReady(terminal: Terminal, { directory, place, settings, health, readyMs, http }: Ready): void {
   const { routes, subscriptions, actors, nodes, liveNodes, recovered, extensions, pieces, piecesLeft } = health;
-  const store = `store ${directory.databaseFile} (sqlite, durability ${settings.durability.value})`;
+  const backend = isDatabaseUrl(place) ? "postgres" : "sqlite";
+  const store = `store ${placeText(place)} (${backend}, durability ${settings.durability.value})`;
   terminal.line(
     `${terminal.strong(`millrace ${packageVersion()}`)} · ${runtimeName()} · ${store} · ready in ${readyMs} ms`,
   );

@@ -7,7 +7,7 @@ import { systemHost } from "../host/system-host.ts";
 import { newestRows } from "../kernel/filtered-rows.ts";
 import { openStoreForReading } from "../kernel/open-store.ts";
 import { JOURNAL_PAGE_ROWS } from "../limits.ts";
-import { existingDatabaseFile } from "./database-file.ts";
+import { existingStore } from "./database-file.ts";
 import { FILTER_OPTION, readFilter } from "./filter-option.ts";
 import { type Row, timeOf, troubleOf } from "./journal-lines.ts";
 import { END_SIGNALS, EXIT, type ExitCode, JSON_OPTION, readNumber, type Verb, type VerbCall } from "./verb.ts";
@@ -40,10 +40,11 @@ async function run({ options, environment, terminal }: VerbCall): Promise<ExitCo
   const topic = typeof options["topic"] === "string" ? { named: options["topic"] } : {};
   const filter = readFilter(options["filter"], host);
   const say = (row: Row) => terminal.line(options["json"] ? JSON.stringify(row) : lineOf(row));
-  await using store = await openStoreForReading(host, existingDatabaseFile(undefined, environment));
+  await using store = await openStoreForReading(host, existingStore(undefined, environment));
   const [newest] = await store.query({ ...topic, order: "descending", limit: 1 });
   let cursor = newest?.id ?? 0;
-  const shown = last === 0 ? [] : await newestRows({ host, store }, filter, { ...topic, limit: last });
+  const shown =
+    last === 0 ? [] : await newestRows({ host, store }, filter, { ...topic, limit: last, cursor: cursor + 1 });
   for (const row of shown.reverse()) say(row);
   if (options["no-follow"]) return EXIT.ok;
   while (!interrupted.aborted) {

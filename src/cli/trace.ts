@@ -7,7 +7,7 @@ import { systemHost } from "../host/system-host.ts";
 import { type KernelStore, openStoreForReading } from "../kernel/open-store.ts";
 import { concerns } from "../kernel/run-log.ts";
 import { CONVERSATION_ROWS_MAX } from "./conversation.ts";
-import { existingDatabaseFile } from "./database-file.ts";
+import { existingStore } from "./database-file.ts";
 import { changeText, type Deed, type DeedChange, type DeedRun, deedsOf } from "./deeds.ts";
 import { type Row, troubleOf } from "./journal-lines.ts";
 import { Listeners } from "./listeners.ts";
@@ -31,7 +31,7 @@ async function run(call: VerbCall): Promise<ExitCode> {
   const [id] = words;
   if (id === undefined)
     throw new UsageError('name a message id or a correlation; a number that "millrace ls events" shows will do');
-  await using store = await openStoreForReading(systemHost(), existingDatabaseFile(undefined, environment));
+  await using store = await openStoreForReading(systemHost(), existingStore(undefined, environment));
   const story = await storyOf(call, store, await messageIdOf(store, id));
   const { rows, trees } = story;
   const [first] = trees;

@@ -4,8 +4,8 @@
 import { systemHost } from "../host/system-host.ts";
 import { dataDirectory } from "../kernel/data-directory.ts";
 import { InstanceLock } from "../kernel/instance-lock.ts";
-import { openStore, openStoreForReading } from "../kernel/open-store.ts";
-import { existingDatabaseFile } from "./database-file.ts";
+import { openStore, openStoreForReading, placeText } from "../kernel/open-store.ts";
+import { existingStore } from "./database-file.ts";
 import { EXIT, type ExitCode, JSON_OPTION, type Verb, type VerbCall } from "./verb.ts";
 
 export const verify: Verb = {
@@ -25,17 +25,18 @@ export const verify: Verb = {
 };
 
 async function run({ words, options, environment, terminal }: VerbCall): Promise<ExitCode> {
-  const file = existingDatabaseFile(words[0], environment);
+  const file = existingStore(words[0], environment);
   if (options["accept-removed"]) await accept(file, environment, terminal);
   await using store = await openStoreForReading(systemHost(), file);
-  terminal.progress(`reading ${file}`);
+  const name = placeText(file);
+  terminal.progress(`reading ${name}`);
   const report = await store.verify();
   if (options["json"]) {
-    terminal.line(JSON.stringify({ file, ...report }));
+    terminal.line(JSON.stringify({ file: name, ...report }));
   } else {
     const { ok, rows, unsigned, documents, problems, isIncomplete } = report;
     const verdict = ok ? terminal.good("sound") : terminal.bad(isIncomplete ? "incomplete" : "damaged");
-    terminal.line(`${file}: ${verdict} · ${rows} journal rows (${unsigned} without a hash) · ${documents} documents`);
+    terminal.line(`${name}: ${verdict} · ${rows} journal rows (${unsigned} without a hash) · ${documents} documents`);
     for (const problem of problems) terminal.line(`  ${problem}`);
   }
   return report.ok ? EXIT.ok : EXIT.failed;

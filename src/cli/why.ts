@@ -8,7 +8,7 @@ import { type KernelStore, openStoreForReading } from "../kernel/open-store.ts";
 import { Failure } from "../message/error-data.ts";
 import { nearWord } from "../message/near-word.ts";
 import { askIfRunning } from "./connection.ts";
-import { existingDatabaseFile } from "./database-file.ts";
+import { existingStore } from "./database-file.ts";
 import {
   type Explanation,
   explainCapability,
@@ -41,7 +41,7 @@ async function run(call: VerbCall): Promise<ExitCode> {
   const [name] = words;
   if (name === undefined)
     throw new UsageError("name a node, a cell, a capability, a subscriber, or the id of an event or request");
-  await using store = await openStoreForReading(systemHost(), existingDatabaseFile(undefined, environment));
+  await using store = await openStoreForReading(systemHost(), existingStore(undefined, environment));
   const explanation = await explain(call, store, name);
   if (!explanation) {
     terminal.complain(

@@ -1,14 +1,18 @@
 /**
- * `millrace/client`: connects to a kernel over its socket. Needs Node.
+ * `millrace/client`: calls a kernel in another process, over its socket or a URL. In a browser, over a URL.
  */
 /// <reference lib="esnext.disposable" preserve="true" />
+export { Client, type ClientOptions } from "./client.ts";
+export { connect } from "./connect.ts";
+export type { UrlOptions } from "./connect-url.ts";
+export type { Connected } from "./connection.ts";
 export {
   type AnyExchanges,
-  Client,
-  type ClientOptions,
   type Exchange,
   type Exchanges,
+  KernelClient,
   type RequestOptions,
-} from "./client.ts";
-export { type Connected, connect } from "./connect.ts";
+  type RequestsOptions,
+  type Status,
+} from "./kernel-client.ts";
 export type { GoneEvents, StreamedEvent, SubscribeOptions } from "./subscription.ts";

@@ -3,16 +3,23 @@
  */
 import { connect, type Socket } from "node:net";
 import type { Host } from "../host/host.ts";
-import type { Message } from "../message/envelope.ts";
 import { Failure } from "../message/error-data.ts";
+import type { Link, LinkEvents, Source } from "./link.ts";
 
-export interface LinkEvents {
-  message(message: Message): void;
-  /** The connection is gone; called once, also after `end`. */
-  lost(): void;
+/** The kernel on a socket: `.millrace/kernel.sock`. Each link is a connection. */
+export function socketSource(path: string, host: Host): Source {
+  return {
+    host,
+    bytesOf: (text) => Buffer.byteLength(text),
+    open: async (events, request) => {
+      const link = await LineLink.open(path, host, events);
+      if (request !== undefined) link.send(JSON.stringify(request));
+      return link;
+    },
+  };
 }
 
-export class LineLink {
+class LineLink implements Link {
   readonly #socket: Socket;
   readonly #host: Host;
   #rest = "";

@@ -1,27 +1,22 @@
 /**
- * One connection that asks once and then hears messages until it ends: the events of a journal, the answers of a live
- * query. Messages that the program does not take hold the connection up, not the memory. SPEC: K35.
+ * One link that asks once and then gets messages until it ends: the events of a journal, the answers of a live query.
+ * Messages that the program does not read pause the link; they do not fill the memory. SPEC: K35.
  */
-import type { Host } from "../host/host.ts";
 import { CLIENT_EVENTS_WAITING_MAX } from "../limits.ts";
 import type { Message } from "../message/envelope.ts";
-import { LineLink } from "./line-link.ts";
-
-export interface Source {
-  readonly path: string;
-  readonly host: Host;
-}
+import type { LinkEvents, Source } from "./link.ts";
+import type { ClientHost } from "./page-host.ts";
 
 /** Ends with the connection, or with the signal. */
 export async function* messagesOf(
-  { path, host }: Source,
+  source: Source,
   request: Message,
   signal: AbortSignal | undefined,
 ): AsyncGenerator<Message, void> {
   const arrived: Message[] = [];
   let lost = false;
   let wake: () => void = () => undefined;
-  const link = await LineLink.open(path, host, {
+  const events: LinkEvents = {
     message: (message) => {
       if (arrived.push(message) >= CLIENT_EVENTS_WAITING_MAX) link.pause();
       wake();
@@ -30,10 +25,10 @@ export async function* messagesOf(
       lost = true;
       wake();
     },
-  });
+  };
+  const link = await source.open(events, request);
   const aborted = () => wake();
   signal?.addEventListener("abort", aborted);
-  link.send(JSON.stringify(request));
   try {
     while (!signal?.aborted) {
       const message = arrived.shift();
@@ -54,7 +49,7 @@ export async function* messagesOf(
 }
 
 /** Waits, or until the signal. */
-export function pause(host: Host, ms: number, signal: AbortSignal | undefined): Promise<void> {
+export function pause(host: ClientHost, ms: number, signal: AbortSignal | undefined): Promise<void> {
   return new Promise((resolve) => {
     const end = () => {
       timer.cancel();

@@ -2,9 +2,10 @@
  * The unanswered requests of a client in order, and the search for the request of a refusal without an id (the kernel
  * could not parse the line). SPEC: K30, K32.
  */
-import type { Host, Timer } from "../host/host.ts";
+import type { Timer } from "../host/host.ts";
 import { causationOf, type Message } from "../message/envelope.ts";
 import { type ErrorData, Failure } from "../message/error-data.ts";
+import type { ClientHost } from "./page-host.ts";
 
 /** One request until it is answered, times out or is aborted. */
 export class WaitingRequest {
@@ -26,7 +27,7 @@ export class WaitingRequest {
   constructor(
     request: Request,
     among: WaitingRequests,
-    host: Host,
+    host: ClientHost,
     resolve: (answer: Message) => void,
     reject: (error: unknown) => void,
   ) {
@@ -83,6 +84,12 @@ export class WaitingRequests implements Iterable<WaitingRequest> {
   readonly #byId = new Map<string, WaitingRequest>();
   /** The longest line of an abandoned request whose refusal may still arrive; 0 if there is none. */
   #givenUpBytes = 0;
+  readonly #changed: () => void;
+
+  /** `changed` is called when a request begins or ends to wait. */
+  constructor(changed: () => void) {
+    this.#changed = changed;
+  }
 
   get size(): number {
     return this.#byId.size;
@@ -98,15 +105,18 @@ export class WaitingRequests implements Iterable<WaitingRequest> {
 
   add(waiting: WaitingRequest): void {
     this.#byId.set(waiting.id, waiting);
+    this.#changed();
   }
 
   answered(id: string): void {
     this.#byId.delete(id);
+    this.#changed();
   }
 
   givenUp({ id, bytes }: WaitingRequest): void {
     this.#byId.delete(id);
     this.#givenUpBytes = Math.max(this.#givenUpBytes, bytes);
+    this.#changed();
   }
 
   /** Earlier lines can no longer be answered. */

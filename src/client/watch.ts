@@ -6,7 +6,8 @@ import { CLIENT_RECONNECT_MS_MAX, CLIENT_RECONNECT_START_MS } from "../limits.ts
 import { type ErrorData, Failure, failureFrom } from "../message/error-data.ts";
 import type { Json } from "../message/json.ts";
 import { command } from "../message/lineage.ts";
-import { messagesOf, pause, type Source } from "./message-stream.ts";
+import type { Source } from "./link.ts";
+import { messagesOf, pause } from "./message-stream.ts";
 
 export interface Watched {
   readonly type: string;
@@ -44,8 +45,8 @@ export async function watch(source: Source, { type, data, signal }: Watched, lis
         if (told.same !== true) listener.answer(told.answer ?? null);
       }
     } catch (error) {
-      // The kernel may come back; a request that cannot be made at all does not.
-      if (error instanceof Failure && error.code === 422) return void listener.failed(error);
+      // The kernel may come back. A request that cannot be made at all, or whose token is refused, is the end.
+      if (error instanceof Failure && (error.code === 422 || error.code === 401)) return void listener.failed(error);
     }
     if (!signal.aborted) await pause(source.host, pauseMs, signal);
   }

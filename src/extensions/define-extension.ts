@@ -8,8 +8,9 @@
  *       ({ config, event, cell }) => ({ commands, queries, on, schedules, tools, start }),
  *     );
  */
-import type { Definition } from "../app/app.ts";
+
 import { requireAppName } from "../app/app-name.ts";
+import type { Definition } from "../app/definition.ts";
 import { type InputOf, isSchema, type OutputOf, type Schema } from "../app/event-definition.ts";
 import type { AppParts } from "../app/parts.ts";
 import type { Json, JsonObject } from "../message/json.ts";
@@ -53,6 +54,7 @@ export interface ExtensionDefinition extends Definition, Pick<Extension, "start"
   readonly agent?: AgentProvider;
 }
 
+/** A tool that an extension offers to agents. */
 export interface ToolDefinition {
   readonly description: string;
   readonly input: Schema;
@@ -62,6 +64,7 @@ export interface ToolDefinition {
 /** Marks definitions, also those of another copy of the package. */
 const DEFINED = Symbol.for("millrace.extension");
 
+/** An extension as a value. Made by `defineExtension`. */
 export class DefinedExtension {
   readonly head: ExtensionHead;
   readonly define: (parts: ExtensionParts<never>) => ExtensionDefinition;

@@ -33,6 +33,7 @@ import type { Hook, HookName, MessageRouter } from "./message-router.ts";
 import { publishOnce } from "./publish-once.ts";
 import { isSystemTopic } from "./system-topics.ts";
 
+/** Options of an event that an extension emits. */
 export interface EmitOptions {
   /** Names the conversation; none is invented. */
   readonly correlation?: string | undefined;
@@ -59,8 +60,10 @@ export type EventTx = Tx;
 
 type EventWork = (event: Event, tx: EventTx) => unknown;
 
+/** The handler of a subscription of an extension. */
 export type EventHandler<Payload = Json> = (event: Event<Payload>, context: EventContext) => unknown;
 
+/** Options of a command that an extension sends. */
 export interface CommandOptions {
   /** The command's id: sent again under it, it is the same command. */
   readonly id?: string | undefined;
@@ -99,6 +102,7 @@ const MEMBERS = [
   ...(["invokeAgent", "command", "query", "getExtension"] as const),
 ];
 
+/** The API that an extension gets: messages, state, tools, schedules and a log. */
 export class ExtensionContext {
   readonly extensionId: string;
   readonly logger: Logger;

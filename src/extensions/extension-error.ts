@@ -3,6 +3,7 @@
 import { thrownText } from "../message/error-data.ts";
 import { MillraceError } from "../message/millrace-error.ts";
 
+/** The codes of `ExtensionError`. */
 export type ExtensionErrorCode =
   /** The folder does not exist, or is not a folder. */
   | "EXTENSIONS_FOLDER"
@@ -41,6 +42,7 @@ export type ExtensionErrorCode =
   /** It is not healthy, by its own word. */
   | "EXTENSION_UNHEALTHY";
 
+/** An extension cannot be loaded, or a call of it is refused. */
 export class ExtensionError extends MillraceError<ExtensionErrorCode> {
   override readonly name = "ExtensionError";
 }

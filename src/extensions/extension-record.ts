@@ -15,6 +15,7 @@ import { ExtensionError } from "./extension-error.ts";
 import type { Manifest } from "./manifest.ts";
 import type { Schedule, ScheduleStatus } from "./schedule-table.ts";
 
+/** The state of an extension in its life. */
 export type ExtensionState = "INACTIVE" | "ACTIVE" | "ERROR";
 
 /** As `Kernel.Health` tells it. */

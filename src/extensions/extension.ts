@@ -10,6 +10,7 @@ import type { Capability } from "../loop/capability.ts";
 import type { Json } from "../message/json.ts";
 import type { ExtensionContext } from "./extension-context.ts";
 
+/** The object that the entry file of an extension exports. */
 export interface Extension {
   /** Called once, before any event is delivered: subscribe here. */
   initialize?(context: ExtensionContext): unknown;
@@ -30,6 +31,7 @@ export interface ChannelProvider {
   sendMessage?(text: string): unknown;
 }
 
+/** The circumstances of a task for an agent. */
 export interface AgentInvocation {
   readonly correlation?: string | undefined;
   /** The user's text, if a user wrote. */
@@ -40,10 +42,12 @@ export interface AgentInvocation {
   readonly signal: AbortSignal;
 }
 
+/** The answer of an agent. */
 export type AgentResponse =
   | { readonly status: "success" | "refused"; readonly content: string }
   | { readonly status: "error"; readonly content?: string; readonly error: string };
 
+/** The part of an extension that is an agent. */
 export interface AgentProvider {
   getAgentDescriptor?(): { readonly name: string; readonly description: string };
   invoke(task: string, invocation: AgentInvocation): AgentResponse | string | Promise<AgentResponse | string>;
@@ -64,6 +68,7 @@ export interface Tool extends Omit<AgentTool, "execute"> {
   execute(input: Json, call: { readonly signal: AbortSignal }): Json | Promise<Json>;
 }
 
+/** The part of an extension that offers tools to agents. */
 export interface ToolProvider {
   getTools(): readonly Tool[];
 }
@@ -86,6 +91,7 @@ export interface Slot {
 /** A text is sent to the user; other results are ignored. */
 export type TaskResult = { readonly text: string } | null | undefined | void;
 
+/** The part of an extension that runs on a schedule. */
 export interface SchedulerProvider {
   /** A cron expression in UTC; together with `execute`. */
   getSchedule?(): string;
@@ -99,6 +105,7 @@ export interface CapabilityProvider {
   getCapabilities(parts: never): Readonly<Record<string, Capability>>;
 }
 
+/** The kinds of parts that an extension can provide. */
 export type ProviderKind = "channel" | "scheduler" | "agent" | "tool" | "service" | "capability";
 
 /** The methods of which one is enough. */

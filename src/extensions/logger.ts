@@ -3,8 +3,10 @@ import { visibleLine } from "../message/visible-text.ts";
 
 /** From the least to the most important. */
 export const LOG_LEVELS = ["debug", "info", "warn", "error"] as const;
+/** The level of a log entry. */
 export type LogLevel = (typeof LOG_LEVELS)[number];
 
+/** One entry of the log. */
 export interface LogEntry {
   readonly level: LogLevel;
   /** `ext.inbox` for an extension, `extensions` for their loader. */
@@ -12,8 +14,10 @@ export interface LogEntry {
   readonly message: string;
 }
 
+/** Takes the log entries of extensions. */
 export type Log = (entry: LogEntry) => void;
 
+/** Writes to the log in the name of an extension. */
 export interface Logger {
   debug(message: string): void;
   info(message: string): void;

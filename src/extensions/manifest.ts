@@ -59,6 +59,7 @@ export interface Entrypoint {
   readonly exportName: string;
 }
 
+/** The checked content of a `manifest.yaml`. */
 export interface Manifest {
   readonly id: string;
   readonly name: string;
@@ -73,6 +74,7 @@ export interface Manifest {
   readonly schedules: readonly ScheduleDeclaration[];
 }
 
+/** A manifest, or the problems of its file. */
 export type ManifestResult =
   | { readonly kind: "valid"; readonly manifest: Manifest }
   | { readonly kind: "invalid"; readonly problems: readonly FileProblem[] };
@@ -82,6 +84,7 @@ const ID = /^[a-z][a-z0-9_-]{0,63}$/;
 const ENTRYPOINT_ENDINGS = [".ts", ".mts", ".js", ".mjs", ".cjs"];
 const FIELDS = "id name version description entrypoint depends_on config enabled events schedules".split(" ");
 
+/** Reads and checks the text of a `manifest.yaml`. */
 export function readManifest(text: string): ManifestResult {
   const file = new YamlFile(text);
   const manifest = file.problems.length === 0 ? manifestOf(file.root) : undefined;

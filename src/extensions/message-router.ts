@@ -13,6 +13,7 @@ import type { Logger } from "./logger.ts";
 import { within } from "./time-limit.ts";
 
 export const HOOKS = ["user_message", "agent_response"] as const;
+/** The points of a user's message at which hooks are called. */
 export type HookName = (typeof HOOKS)[number];
 
 /** The argument of a hook: the user's text, or the agent's. */
@@ -22,6 +23,7 @@ export interface HookCall {
   readonly channelId: string;
 }
 
+/** A function that is called at one point of a user's message. */
 export type Hook = (call: HookCall) => unknown;
 
 export interface UserMessage extends HookCall {

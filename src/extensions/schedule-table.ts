@@ -42,6 +42,7 @@ export interface Schedule extends ScheduleName {
 /** Begins the owner of a schedule that belongs to an app: extension ids cannot begin with it. */
 export const APP_OWNER = "app:";
 
+/** A schedule, and when it runs next. */
 export interface ScheduleStatus {
   readonly name: string;
   readonly cron: string;

@@ -36,6 +36,7 @@ function loadYaml(): typeof Yaml {
   }
 }
 
+/** A problem at a place of a YAML file. */
 export interface FileProblem {
   readonly line: number;
   readonly column: number;
@@ -44,6 +45,7 @@ export interface FileProblem {
   readonly problem: string;
 }
 
+/** A problem as one line: its place and its text. */
 export function fileProblemText({ line, column, path, problem }: FileProblem): string {
   return `${line}:${column}: ${path === "" ? "" : `${path}: `}${problem}`;
 }

@@ -12,6 +12,7 @@
 import { RANDOM_BYTES_MAX, TIMER_DELAY_MS_MAX } from "../limits.ts";
 import { MillraceError } from "../message/millrace-error.ts";
 
+/** The only source of time, randomness and tasks; a simulated one makes a run a function of its seed. */
 export interface Host {
   /** Wall clock, whole milliseconds since 1970. It may step either way: use it for timestamps, never for durations. */
   now(): number;
@@ -53,16 +54,19 @@ export interface Host {
   randomBytes(length: number): Uint8Array<ArrayBuffer>;
 }
 
+/** Options of `host.timer`. */
 export interface TimerOptions {
   /** Whether the process stays alive for this timer. Default true; use false for background polls and renewals. */
   readonly keepAlive?: boolean;
 }
 
+/** A timer that has not fired yet. */
 export interface Timer {
   /** True if this call cancelled the timer; false if it had fired or been cancelled before. */
   cancel(): boolean;
 }
 
+/** The codes of `HostError`. */
 export type HostErrorCode =
   /** A timer's delay is not a number of milliseconds between 0 and 100 years. */
   | "INVALID_DELAY"

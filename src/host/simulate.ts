@@ -9,6 +9,7 @@
 import { forbidRealTime } from "./real-time-guard.ts";
 import { type SimulatedHost, simulatedHost } from "./simulated-host.ts";
 
+/** The result of `simulate`, and the hash of its trace. */
 export interface Simulated<T> {
   readonly value: T;
   readonly traceHash: string;

@@ -27,6 +27,7 @@ import { UuidV7Minter } from "./uuid-v7.ts";
 /** Midnight UTC, 1 January 2026: the wall clock at the start of every simulation. */
 export const SIMULATION_START_MS = 1_767_225_600_000;
 
+/** Options of a run of simulated time. */
 export interface DriveOptions {
   /** More steps than this count as a livelock. */
   readonly maxSteps?: number;
@@ -46,10 +47,12 @@ interface Step {
 
 const { macrotask: realTask, microtask: realMicrotask } = webPlatform();
 
+/** Makes a host with simulated time and randomness from a seed. */
 export function simulatedHost(seed: number): SimulatedHost {
   return new SimulatedHost(seed);
 }
 
+/** A host whose time passes only when a test says so. */
 export class SimulatedHost implements Host {
   readonly seed: number;
 

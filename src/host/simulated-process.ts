@@ -24,10 +24,12 @@ interface ProcessTimer {
   armed: Timer | undefined;
 }
 
+/** Makes a process of a simulated world. */
 export function simulatedProcess(world: SimulatedHost): SimulatedProcess {
   return new SimulatedProcess(world);
 }
 
+/** A process of a simulated world, which can be paused and killed. */
 export class SimulatedProcess implements Host {
   readonly #world: SimulatedHost;
   readonly #chance: SeededRandom;

@@ -18,6 +18,7 @@ import type { Principal } from "./principal.ts";
 import { problemOf } from "./problem.ts";
 import { RequestRoutes } from "./request-routes.ts";
 
+/** Options of `httpApp`: tokens, hosts and origins. */
 export interface HttpAppOptions extends Partial<GateOptions> {
   /**
    * Who sends a request: the principal, or undefined for none. Default: the holder of the token in `Authorization:
@@ -27,6 +28,7 @@ export interface HttpAppOptions extends Partial<GateOptions> {
   readonly host?: Host;
 }
 
+/** Finds the principal of a request; undefined refuses it with 401. */
 export type Authenticate = (request: Request) => Principal | undefined | Promise<Principal | undefined>;
 
 const KNOWN = { hosts: true, cors: true, authenticate: true, host: true } as const;

@@ -10,6 +10,7 @@
  */
 import { Failure } from "../message/error-data.ts";
 
+/** The sender of requests: a name, its scopes and its clearance. */
 export interface Principal {
   /** Stands in the metadata of each message that it sends. */
   readonly name: string;

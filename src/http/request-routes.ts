@@ -25,7 +25,7 @@ const JSON_HEADERS = { "content-type": "application/json" } as const;
 
 /** What the kernel knows of a request (`Kernel.Request`). */
 interface RequestStatus {
-  readonly state: "running" | "done" | "failed" | "unknown" | "forgotten";
+  readonly state: "running" | "done" | "failed" | "unknown" | "forgotten" | "erased";
   readonly answer?: Json;
   readonly error?: ErrorData;
   readonly principal?: string;
@@ -176,6 +176,7 @@ export class RequestRoutes {
       const status = (await kernel.query("Kernel.Request", { id })) as unknown as RequestStatus;
       const isOwn = status.principal === principal.name || principal.scopes.includes("operate");
       if (!isOwn || status.state === "unknown") throw new Failure(404, `no request has the id ${id}`);
+      if (status.state === "erased") throw new Failure(410, `the answer to ${id} was erased`, { reason: "ERASED" });
       if (status.state === "forgotten")
         throw new Failure(410, `the answer to ${id} is no longer kept`, { reason: "TOO_OLD" });
       if (status.state === "failed") {

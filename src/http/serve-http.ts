@@ -26,6 +26,7 @@ import { type HttpAppOptions, makeHttpApp, type Served } from "./http-app.ts";
 import type { HttpParts } from "./http-context.ts";
 import { WebSockets } from "./web-sockets.ts";
 
+/** Options of `serveHttp`: port, address and TLS, beside those of `httpApp`. */
 export interface ServeHttpOptions extends HttpAppOptions {
   /** Default 4646; 0 for any free one. */
   readonly port?: number;
@@ -35,12 +36,14 @@ export interface ServeHttpOptions extends HttpAppOptions {
   readonly tls?: { readonly certFile: string; readonly keyFile: string };
 }
 
+/** A running server. */
 export interface HttpServer extends AsyncDisposable {
   /** Like `http://127.0.0.1:4646`. */
   readonly url: string;
   close(options?: { readonly graceMs?: number }): Promise<void>;
 }
 
+/** The server cannot listen, or would be unsafe. */
 export class HttpError extends MillraceError<"HTTP_FAILED" | "HTTP_UNSAFE"> {
   override readonly name = "HttpError";
 }

@@ -4,6 +4,7 @@
  *
  * Their texts are made here too, because an embedded kernel shows them like the command does (`FaultLines`).
  */
+import { RetryLater } from "../bus/concluded.ts";
 import type { BusObservation } from "../bus/observation.ts";
 import type { EventLoop } from "../loop/event-loop.ts";
 import { type ObservationType, stackOf } from "../loop/observation.ts";
@@ -42,7 +43,8 @@ export class Faults {
     const actor = this.#loop?.actors.get(subscriber);
     if (actor !== undefined) {
       // The loop has reported it, unless it is the delivery of a transactional handler.
-      if (actor.capability.work === undefined || thrown instanceof DeliveryFailed) return;
+      const isReported = thrown instanceof DeliveryFailed || thrown instanceof RetryLater;
+      if (actor.capability.work === undefined || isReported) return;
       const { code } = fromError(thrown);
       return this.#tell("Sys.ActorFault", {
         capability: subscriber,

@@ -14,6 +14,7 @@ import { requireLimit, type TimerLimits } from "../loop/loop-limits.ts";
 import { unknownOption } from "../message/near-word.ts";
 import { given } from "./given.ts";
 
+/** Limits of a kernel, such as clients, mailboxes and lanes. */
 export interface KernelLimits extends Partial<ConnectionLimits> {
   /** Clients of the socket; the next one gets an error and is closed. */
   readonly connectionsMax?: number;

@@ -27,6 +27,7 @@ export interface KernelParts {
   readonly space: Space;
 }
 
+/** Options of `Kernel.open`. */
 export interface KernelOptions {
   /** Clock and randomness; defaults to those of the process. */
   readonly host?: Host;
@@ -117,6 +118,7 @@ const KNOWN: Readonly<Record<keyof KernelOptions, true>> = {
   ...{ trace: true, space: true, signal: true },
 };
 
+/** The answer of `Kernel.Health`. */
 export interface KernelHealth {
   /** The store's backend, and why it has stopped, if it has. */
   readonly store: {

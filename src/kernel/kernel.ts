@@ -66,6 +66,7 @@ import { requestStatus } from "./request-status.ts";
 import { RunLog } from "./run-log.ts";
 import { type TokenRecord, Tokens } from "./tokens.ts";
 
+/** The whole system: store, buses, loop, spaces, extensions, socket. `open` makes one for apps. */
 export class Kernel implements AsyncDisposable {
   readonly #host: Host;
   readonly #life: KernelLife;
@@ -415,7 +416,8 @@ export class Kernel implements AsyncDisposable {
     const extensions = this.#extensions?.statuses ?? [];
     const work = this.#board.health();
     const subscriptions = this.#bus.subscriptions().filter(({ subscriberId }) => subscriberId !== SYSTEM_SUBSCRIBER);
-    const store = storeHealth(this.#store, this.#space.historyLost);
+    const lost = [this.#space, ...this.#apps.spaces].flatMap(({ historyLost = [] }) => historyLost);
+    const store = storeHealth(this.#store, lost.length === 0 ? undefined : lost.join("; "));
     const isUnwell =
       work.stuck > 0 || this.#board.isOverrun || store.away !== undefined || store.historyLost !== undefined;
     return {

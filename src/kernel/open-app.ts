@@ -6,8 +6,9 @@ import type { Store } from "../store/store.ts";
 import { OpenKernel } from "./app-kernel.ts";
 import { Kernel } from "./kernel.ts";
 import type { KernelOptions } from "./kernel-options.ts";
-import { type Durability, openStore } from "./open-store.ts";
+import { type Durability, isDatabaseUrl, openStore } from "./open-store.ts";
 
+/** Options of `open`: the file or store, its durability, and those of the kernel. */
 export interface OpenOptions extends Omit<KernelOptions, "store" | "apps" | "space"> {
   /** The SQLite file; it is made if it is not there. Without a file or a store, everything is in memory. */
   readonly file?: string;
@@ -41,11 +42,9 @@ async function storeOf(
   if (file !== undefined) return openStore(host, file, given);
   if (store === undefined) return memoryStore({ host });
   if (typeof store !== "string") return store;
-  if (!/^postgres(ql)?:\/\//.test(store))
+  if (!isDatabaseUrl(store))
     throw new TypeError(
       `open: store takes a store or a postgres:// URL; for a file write file: ${JSON.stringify(store)}`,
     );
-  // Loaded only if it is asked for: it needs the package `pg`.
-  const { openPostgresStore } = await import("../store/postgres/store.ts");
-  return openPostgresStore({ url: store, host, ...given });
+  return openStore(host, store, given);
 }

@@ -1,5 +1,6 @@
 /**
- * Opens the kernel's store: the SQLite file of a data directory.
+ * Opens the kernel's store: the SQLite file of a data directory, or a database by its `postgres://` URL. The package
+ * `pg` is loaded only for a URL.
  */
 import type { Host } from "../host/host.ts";
 import { openSqliteStore } from "../store/sqlite/index.ts";
@@ -19,14 +20,42 @@ export interface StoreChoices {
   readonly payloadBytesMax?: number | undefined;
 }
 
-export function openStore(host: Host, path: string, choices: StoreChoices = {}): Promise<KernelStore> {
+/** Opens a store for writing. `place`: a file, or the URLs of a database. */
+export async function openStore(host: Host, place: string, choices: StoreChoices = {}): Promise<KernelStore> {
   const { durability = DURABILITY, payloadBytesMax } = choices;
-  return openSqliteStore({ path, host, durability, tuning: given({ payloadBytesMax }) });
+  const tuning = given({ payloadBytesMax });
+  if (!isDatabaseUrl(place)) return openSqliteStore({ path: place, host, durability, tuning });
+  const { openPostgresStore } = await import("../store/postgres/store.ts");
+  return openPostgresStore({ url: databaseUrls(place), host, durability, tuning });
 }
 
-/** Opens a file read-only, also while a kernel has it open. */
-export function openStoreForReading(host: Host, path: string): Promise<KernelStore> {
-  return openSqliteStore({ path, host, durability: DURABILITY, readOnly: true });
+/** Opens a store read-only, also while kernels have it open. */
+export async function openStoreForReading(host: Host, place: string): Promise<KernelStore> {
+  if (!isDatabaseUrl(place)) return openSqliteStore({ path: place, host, durability: DURABILITY, readOnly: true });
+  const { openPostgresStore } = await import("../store/postgres/store.ts");
+  return openPostgresStore({ url: databaseUrls(place), host, readOnly: true });
+}
+
+export function isDatabaseUrl(place: string): boolean {
+  return /^postgres(ql)?:\/\//.test(place);
+}
+
+/** The URLs of a primary and its standbys, separated by commas: the first server that takes writes is used. */
+export function databaseUrls(place: string): readonly string[] {
+  return place.split(/,(?=postgres(?:ql)?:\/\/)/);
+}
+
+/** The place for messages: the password of a URL is left out. */
+export function placeText(place: string): string {
+  return isDatabaseUrl(place) ? databaseUrls(place).map(urlText).join(",") : place;
+}
+
+function urlText(text: string): string {
+  if (!URL.canParse(text)) return "the Postgres database";
+  const url = new URL(text);
+  url.password = "";
+  url.search = "";
+  return url.href;
 }
 
 /** Throws if the given value is not a store: the `await` of an opening call is easily forgotten. */

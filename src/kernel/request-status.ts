@@ -5,7 +5,7 @@
 import type { EventBus } from "../bus/event-bus.ts";
 import type { EventLoop } from "../loop/event-loop.ts";
 import type { ErrorData } from "../message/error-data.ts";
-import { isJsonObject, type Json } from "../message/json.ts";
+import { isJsonObject, type Json, type JsonObject } from "../message/json.ts";
 import { isErasedResult } from "../store/erase.ts";
 import { receiptOf } from "../store/receipt-name.ts";
 import type { Store } from "../store/store.ts";
@@ -13,9 +13,9 @@ import type { Store } from "../store/store.ts";
 export interface RequestStatus {
   /**
    * `unknown`: the kernel has never seen it, or has forgotten it. `forgotten`: it was handled, and its answer is
-   * gone.
+   * gone. `erased`: it was handled, and its answer was erased with the data of a subject.
    */
-  readonly state: "running" | "done" | "failed" | "unknown" | "forgotten";
+  readonly state: "running" | "done" | "failed" | "unknown" | "forgotten" | "erased";
   readonly type?: string;
   readonly answer?: Json;
   readonly error?: ErrorData;
@@ -48,18 +48,18 @@ export async function requestStatus(parts: RequestStatusParts, id: string): Prom
   if (row?.status === "pending" || row?.status === "processing") return { state: "running", ...about };
   if (row?.status === "failed")
     return { state: "failed", error: { code: 500, message: row.error ?? "failed" }, ...about };
-  const answer = await receiptIn(store, spaces, id);
-  if (answer !== undefined) return { state: "done", answer, ...about };
+  const receipt = await receiptIn(store, spaces, id);
+  if (receipt !== undefined && isErasedResult(receipt)) return { state: "erased", ...about };
+  if (receipt !== undefined) return { state: "done", answer: receipt["result"] ?? null, ...about };
   return { state: row === undefined ? "unknown" : "forgotten", ...about };
 }
 
-async function receiptIn(store: Store, spaces: readonly string[], id: string): Promise<Json | undefined> {
+async function receiptIn(store: Store, spaces: readonly string[], id: string): Promise<JsonObject | undefined> {
   const ref = receiptOf({ kind: "command", id });
   for (const space of spaces) {
     const { documents } = await store.load(space, [ref]);
     const value = documents[0]?.value;
-    if (value === undefined || !isJsonObject(value) || isErasedResult(value)) continue;
-    return value["result"] ?? null;
+    if (value !== undefined && isJsonObject(value)) return value;
   }
   return undefined;
 }

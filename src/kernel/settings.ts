@@ -6,7 +6,7 @@
  *     const settings = await readSettings({ environment: process.env, folder: process.cwd() });
  *     settings.requestTimeoutMs   // { value: 5000, origin: "millrace.config.yaml:2:19" }
  *
- * The data directory cannot be set in the file: every verb must find it without running user code.
+ * The data directory and the store cannot be set in the file: every verb must find them without running user code.
  */
 
 import { existsSync, readFileSync } from "node:fs";
@@ -21,8 +21,9 @@ import { notKnown } from "../message/near-word.ts";
 import { show } from "../message/problem.ts";
 import { DEFAULT_DIRECTORY } from "./data-directory.ts";
 import type { KernelLimits } from "./kernel-limits.ts";
-import { DURABILITY, type Durability } from "./open-store.ts";
+import { DURABILITY, type Durability, isDatabaseUrl, placeText } from "./open-store.ts";
 
+/** A setting, and the place that it comes from. */
 export interface Setting<T = string | number | undefined> {
   readonly value: T;
   /** `code`, the name of a variable, the place in a file, or `default`. */
@@ -32,6 +33,8 @@ export interface Setting<T = string | number | undefined> {
 /** The limits of a kernel are settings under their own names. */
 export interface Settings extends Readonly<Record<keyof KernelLimits, Setting<number | undefined>>> {
   readonly directory: Setting<string>;
+  /** The `postgres://` URL of the store; without it, the store is a file of the directory. */
+  readonly store: Setting<string | undefined>;
   /** The module with the capabilities. */
   readonly app: Setting<string | undefined>;
   /** The folder of extensions. */
@@ -59,7 +62,9 @@ export type SettingName = keyof Settings;
 
 /** The default export of `millrace.config.ts`: `export default { log: "info" } satisfies Config`. */
 export type Config = {
-  readonly [Name in Exclude<SettingName, "directory">]?: Settings[Name] extends Setting<infer Value> ? Value : never;
+  readonly [Name in Exclude<SettingName, "directory" | "store">]?: Settings[Name] extends Setting<infer Value>
+    ? Value
+    : never;
 };
 
 type Value = string | number;
@@ -70,6 +75,8 @@ interface Definition {
   /** Without both, any text is valid. */
   readonly choices?: readonly string[];
   readonly range?: { readonly min: number; readonly max: number };
+  /** The problem of a text. */
+  readonly check?: (text: string) => string | undefined;
   readonly inFile: boolean;
 }
 
@@ -101,6 +108,7 @@ export const LIMIT_NAMES = Object.keys(LIMITS) as (keyof KernelLimits)[];
 
 const DEFINITIONS: Readonly<Record<SettingName, Definition>> = {
   directory: { variable: "MILLRACE_DIR", fallback: DEFAULT_DIRECTORY, inFile: false },
+  store: { variable: "MILLRACE_STORE", fallback: undefined, check: storeProblem, inFile: false },
   app: { variable: "MILLRACE_APP", fallback: undefined, inFile: true },
   extensions: { variable: "MILLRACE_EXTENSIONS", fallback: undefined, inFile: true },
   agent: { variable: "MILLRACE_AGENT", fallback: undefined, inFile: true },
@@ -124,6 +132,7 @@ const VARIABLES = [...NAMES.map((name) => DEFINITIONS[name].variable), "MILLRACE
 const FROM_SHIM = "MILLRACE_PINNED_NODE";
 const FILES = ["yaml", "yml", "json", "ts", "js", "mjs"].map((ending) => `millrace.config.${ending}`);
 
+/** The places of settings: code, environment, and the folder with `millrace.config.ts`. */
 export interface SettingSources {
   readonly environment: Readonly<Record<string, string | undefined>>;
   /** The folder of the settings file. */
@@ -131,6 +140,7 @@ export interface SettingSources {
   readonly code?: Partial<Record<SettingName, Value | undefined>>;
 }
 
+/** Settings that cannot be used, with all problems. */
 export class SettingsError extends MillraceError<"SETTINGS_INVALID"> {
   override readonly name = "SettingsError";
   readonly problems: readonly string[];
@@ -159,9 +169,14 @@ export async function readSettings({ environment, folder, code = {} }: SettingSo
   return Object.fromEntries(settings) as Record<SettingName, Setting> as Settings;
 }
 
-/** The settings as lines of a table. */
+/** The settings as lines of a table, without passwords. */
 export function listSettings(settings: Settings): readonly ({ readonly name: SettingName } & Setting)[] {
-  return NAMES.map((name) => ({ name, ...settings[name] }));
+  const { store } = settings;
+  const shown = {
+    ...settings,
+    store: { ...store, value: store.value === undefined ? undefined : placeText(store.value) },
+  };
+  return NAMES.map((name) => ({ name, ...shown[name] }));
 }
 
 /** Messages about unknown variables with our prefix: a misspelt one would be ignored silently. */
@@ -173,9 +188,15 @@ export function unknownVariables(environment: SettingSources["environment"]): re
     .map((name) => `the variable ${name} ${notKnown(withoutPrefix(name), known, PREFIX)}`);
 }
 
+function storeProblem(text: string): string | undefined {
+  return isDatabaseUrl(text) ? undefined : "must be a postgres:// URL; for a file set the directory, MILLRACE_DIR";
+}
+
 function checked(name: SettingName, said: Value, where: string, problems: string[]): Value | undefined {
-  const { choices, range } = DEFINITIONS[name];
+  const { choices, range, check } = DEFINITIONS[name];
   const value = range ? Number(said) : String(said);
+  const problem = check?.(String(said));
+  if (problem !== undefined) problems.push(`${where}: ${name} ${problem}`);
   if (typeof value === "number" && range && !(Number.isInteger(value) && value >= range.min && value <= range.max))
     problems.push(`${where}: ${name} must be ${wholeNumberText(range)}, got ${show(said)}`);
   else if (choices && !choices.includes(String(value)))

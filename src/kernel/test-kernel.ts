@@ -24,6 +24,7 @@ import { OpenKernel } from "./app-kernel.ts";
 import { Kernel } from "./kernel.ts";
 import type { KernelOptions } from "./kernel-options.ts";
 
+/** Options of `testKernel`. */
 export interface TestKernelOptions
   extends Omit<KernelOptions, "host" | "store" | "apps" | "capabilities" | "socketPath"> {
   /** Choices and random values follow from it: the same seed, the same run. Default 1. */
@@ -53,6 +54,7 @@ interface Running {
   readonly ended: PromiseWithResolvers<never>;
 }
 
+/** The untyped kernel below `testKernel(app)`, on simulated time. */
 export class TestKernel implements AsyncDisposable {
   /** Time, randomness and tasks; `host.now()` is simulated time. */
   readonly host: SimulatedHost;

@@ -192,6 +192,7 @@ export function declared<Context>(definition: CapabilityDefinition<Context>): Om
     idempotent,
     durable,
     clearance,
+    timeoutMs,
   } = definition;
   const misspelt = durabilityProblem(durable);
   if (misspelt !== undefined) throw new BootError([misspelt]);
@@ -216,6 +217,7 @@ export function declared<Context>(definition: CapabilityDefinition<Context>): Om
     subscribes: Object.keys(on),
     ...(idempotent === undefined ? {} : { idempotent }),
     ...(durable === undefined ? {} : { durable }),
+    ...(timeoutMs === undefined ? {} : { timeoutMs }),
     deliveries: eventOptions(definition),
     ...(clearance === undefined ? {} : { clearance: labelOf(clearance) }),
   };

@@ -78,6 +78,8 @@ export interface CapabilityActor {
   given?(): ReadonlySet<string>;
   /** Lists the running handler from now on, if it is in no mailbox of this process. */
   watch?(board: WorkBoard, name: string): void;
+  /** Limits the time of each handler from now on, if it is in no mailbox of this process; 0: no limit. */
+  limitTime?(host: Host, timeoutMs: number): void;
   /** Resolves when no message is being handled, where the actor can tell. */
   idle?(): Promise<void>;
 }
@@ -151,6 +153,7 @@ export interface EventDeliveries extends Omit<DeliveryOptions, "onFailed"> {
   readonly hasOnFailed: boolean;
 }
 
+/** An actor as the loop runs it: the messages that it takes and sends, and how it starts. */
 export interface Capability {
   readonly description: string;
   /** A union of messages that it takes: each branch with a literal kind (command or query) and a literal type. */
@@ -174,6 +177,8 @@ export interface Capability {
   readonly work?: WorkSpace;
   /** Which of its commands are durable before their handler is called; `"before"` by default. */
   readonly durable?: Durability;
+  /** The time of a handler in a Worker: 300,000 ms unless given; 0: no limit. An actor in this process has its own. */
+  readonly timeoutMs?: number;
   /** How the journal delivers events to it. */
   readonly deliveries?: EventDeliveries;
   spawn(context: SpawnContext): CapabilityActor;

@@ -6,6 +6,7 @@ import type { Message } from "../message/envelope.ts";
 import type { JournalStatus, Settlement } from "../store/journal.ts";
 import type { HandlerFailure } from "../work/handler-options.ts";
 
+/** A journal for commands, as the loop needs it. */
 export interface CommandJournal {
   /**
    * Resolves when the command is durable; later, `take` delivers it. If it was journaled before, resolves with its

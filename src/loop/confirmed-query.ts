@@ -2,7 +2,7 @@
  * Queries of transactional capabilities. A handler sees commits that are not confirmed yet, but an answer that leaves
  * the process must not contain writes that are rolled back later. So the answer waits until the commits that were
  * pending at the end of the handler are confirmed. If one was rolled back during or after the run, the handler runs
- * again.
+ * again, by the rules of all retries (`work/retries.ts`).
  *
  * ```
  *   run ──none pending──> answered
@@ -17,8 +17,10 @@ import type { Host } from "../host/host.ts";
 import { AWAITED_WINDOW_MS } from "../limits.ts";
 import { Failure } from "../message/error-data.ts";
 import type { Json } from "../message/json.ts";
+import { rejected } from "../store/rejection.ts";
 import type { Replica } from "../store/replica.ts";
 import { callHandler, type HandlerEnd, isThenable } from "../work/handler-call.ts";
+import { Retries } from "../work/retries.ts";
 import { AnswerLater, type HandlerResult } from "./mailbox-actor.ts";
 
 export interface Question {
@@ -34,6 +36,9 @@ interface Look {
   /** Whether a commit was rolled back during the run. */
   readonly isShaken: boolean;
 }
+
+/** The rejection of a run whose reads were rolled back, as that of a commit that rested on them. */
+const ROLLED_BACK = rejected("stale", "fell-with", "a commit that it had read was rolled back");
 
 type Standing = ReturnType<Replica["standing"]>;
 
@@ -59,11 +64,14 @@ function look({ replica, run }: Question): Look | Promise<Look> {
 async function confirmed(question: Question, first: Look, standing: Standing): Promise<Json | undefined> {
   const { host, replica } = question;
   const grace = new Grace(host, AWAITED_WINDOW_MS);
+  let retries: Retries | undefined;
   for (let made = first, stands = standing; ; made = await look(question), stands = replica.standing()) {
     if (stands !== undefined && !(await grace.outlasts(stands)))
       throw new Failure(503, `its reads are not confirmed after ${AWAITED_WINDOW_MS} ms; ask again later`);
     if (!made.isShaken && (await stands) !== false) return outcomeOf(made.end);
-    if (grace.leftMs === 0) throw new Failure(503, "its reads were rolled back again and again; ask again later");
+    retries ??= new Retries({ host, replica, windowMs: AWAITED_WINDOW_MS });
+    const next = await retries.next(ROLLED_BACK, undefined);
+    if (next.kind !== "again") throw new Failure(503, "its reads were rolled back again and again; ask again later");
   }
 }
 

@@ -8,6 +8,7 @@ import type { Attempt, WorkSpace } from "../work/attempt.ts";
 import type { HandlerFailure } from "../work/handler-options.ts";
 import type { Retry } from "../work/retry-policy.ts";
 
+/** A journal for events, as the loop needs it. */
 export interface EventJournal {
   /** Resolves when the event is durable; it is delivered after that, through `subscribe`. */
   publish(message: Message, source: string): Promise<void>;

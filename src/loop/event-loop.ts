@@ -45,6 +45,7 @@ import type { WatchQuery } from "./shared-query.ts";
 import { SupervisedActor } from "./supervised-actor.ts";
 import { Turns } from "./turns.ts";
 
+/** The actors of a loop, its journals and its limits. */
 export interface EventLoopOptions extends Partial<LoopLimits> {
   /** Time and randomness; those of the process by default. */
   readonly host?: Host;
@@ -66,6 +67,7 @@ export interface EventLoopOptions extends Partial<LoopLimits> {
   readonly observeFaults?: Observer;
 }
 
+/** Routes messages between clients and actors, one message a turn. */
 export class EventLoop {
   readonly table: RoutingTable;
   readonly observations: Observations;

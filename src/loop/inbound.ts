@@ -69,7 +69,7 @@ export function laneOf(type: string): LaneName {
 }
 
 /** Whether a requester gets the answer. An actor that only sends does not, nor does a client that has set a timer. */
-export function isAwaited({ metadata }: Message, origin: Origin): boolean {
+export function isAwaited({ metadata }: Pick<Message, "metadata">, origin: Origin): boolean {
   switch (origin.kind) {
     case "adapter":
     case "caller":

@@ -41,4 +41,5 @@ export { Parcel } from "./parcel.ts";
 export { BootError } from "./routing-table.ts";
 export { timerCapability } from "./timer.ts";
 export { type TransactionalDefinition, transactional } from "./transactional.ts";
-export { serve, type WorkerHandlers, workerActor } from "./worker-actor.ts";
+export { workerActor } from "./worker-actor.ts";
+export { serve, type WorkerHandlers } from "./worker-serve.ts";

@@ -8,6 +8,7 @@ import {
   TIMERS_PER_CLIENT_MAX,
 } from "../limits.ts";
 
+/** Limits of a loop; a full queue refuses with 503. */
 export interface LoopLimits {
   /** Messages that wait in one mailbox. */
   readonly mailboxMax: number;

@@ -109,6 +109,21 @@ export class SentMessageEvent implements ActorEvent {
   }
 }
 
+/** A handler has failed, and the message is handled again after a delay: no answer tells of it. */
+export class FailedAttempt implements ActorEvent {
+  readonly type = "message";
+  /** The message that the handler was given. */
+  readonly given: Message;
+  readonly thrown: unknown;
+  readonly delayMs: number;
+
+  constructor(given: Message, thrown: unknown, delayMs: number) {
+    this.given = given;
+    this.thrown = thrown;
+    this.delayMs = delayMs;
+  }
+}
+
 /** Handles the failure of an event as part of an attempt. */
 export type FailedWork = (message: Message, failure: HandlerFailure, attempt: Attempt) => unknown;
 
@@ -439,6 +454,7 @@ export class MailboxActor implements CapabilityActor {
   /** A journaled command waits in the journal, any other message here, for as long as its requester does. */
   #again(given: Posted, { attemptNumber }: Handling, delayMs: number, thrown: unknown): void {
     const { request } = given;
+    this.#tell(new FailedAttempt(given.message, thrown, delayMs));
     if (request?.kept !== undefined) return request.kept.retryLater(request, errorText(thrown), delayMs);
     this.#attempts.set(given, attemptNumber + 1);
     const isKept = { keepAlive: request !== undefined };

@@ -29,8 +29,10 @@ const OBSERVATION_TYPES = [
   "Sys.WaitingCircle",
 ] as const;
 
+/** The types of the loop's observations. */
 export type ObservationType = (typeof OBSERVATION_TYPES)[number];
 
+/** Whether a type is an observation of the loop, such as `Sys.ActorFault`. */
 export function isObservationType(type: string): type is ObservationType {
   return (OBSERVATION_TYPES as readonly string[]).includes(type);
 }
@@ -41,6 +43,7 @@ const FAULTS: ReadonlySet<ObservationType> = new Set([
   ...(["Sys.MicrotaskFault", "Sys.Overload", "Sys.WaitingCircle"] as const),
 ]);
 
+/** Gets the observations of a loop, each as a message. */
 export type Observer = (observation: Message) => void;
 
 export class Observations {

@@ -35,6 +35,7 @@ export interface ParcelFailure {
   readonly isPassing: boolean;
 }
 
+/** One delivery of an event to an actor; it ends when its handler and messages are done. */
 export class Parcel {
   readonly message: Message;
   /** Of an event for a transactional handler. */

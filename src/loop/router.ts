@@ -5,7 +5,15 @@
  */
 import type { Host } from "../host/host.ts";
 import { causationOf, isId, type Message } from "../message/envelope.ts";
-import { type ErrorData, errorData, Failure, failureFrom, thrownText } from "../message/error-data.ts";
+import {
+  type ErrorData,
+  errorData,
+  errorText,
+  Failure,
+  failureFrom,
+  fromError,
+  thrownText,
+} from "../message/error-data.ts";
 import { error, reply } from "../message/lineage.ts";
 import { eventRefusal, refusalOf } from "./admission.ts";
 import type { Answers } from "./answers.ts";
@@ -14,10 +22,10 @@ import type { CircleWatch } from "./circle-watch.ts";
 import type { WithdrawResult } from "./command-journal.ts";
 import { BadEmission, emittedBy } from "./emission.ts";
 import type { EventFanout } from "./event-fanout.ts";
-import { type Inbound, inbound, laneOf, type Origin } from "./inbound.ts";
+import { type Inbound, inbound, isAwaited, laneOf, type Origin } from "./inbound.ts";
 import type { KeptCommands } from "./kept-commands.ts";
 import type { Lanes } from "./lanes.ts";
-import { MadeMessageEvent } from "./mailbox-actor.ts";
+import { FailedAttempt, MadeMessageEvent } from "./mailbox-actor.ts";
 import { declarationOf, schemaProblem, takesAny } from "./message-schema.ts";
 import { type Observations, type ObservationType, stackOf } from "./observation.ts";
 import type { ObservationSubscribers } from "./observation-subscribers.ts";
@@ -192,6 +200,7 @@ export class Router implements ActorHome {
 
   /** Takes an event of an actor; the reason if its message is not routed. */
   take(actor: SupervisedActor, said: ActorEvent): Failure | undefined {
+    if (said instanceof FailedAttempt) return this.#attemptFailed(actor, said);
     const emitted = emittedBy(said);
     try {
       if (emitted instanceof BadEmission) return this.#bad(actor, emitted, said.parcel);
@@ -201,6 +210,13 @@ export class Router implements ActorHome {
       const envelope = emitted instanceof BadEmission ? emitted.envelope : emitted;
       return this.#bad(actor, new BadEmission(envelope, thrownText(thrown)), said.parcel);
     }
+  }
+
+  #attemptFailed({ name: capability }: SupervisedActor, { given, thrown, delayMs }: FailedAttempt): undefined {
+    const { code } = fromError(thrown);
+    const reason = `${errorText(thrown)}; tried again in ${Math.round(delayMs)} ms`;
+    const fault = { capability, reason, code, type: given.type, ...stackOf(thrown) };
+    this.#parts.observations.tell("Sys.ActorFault", fault, given);
   }
 
   #emission(actor: SupervisedActor, message: Message, said: ActorEvent): Failure | undefined {
@@ -261,7 +277,9 @@ export class Router implements ActorHome {
     if (!isAsked && observationSubscribers.failed(actor, message, thrown ?? new Error(`${actor.name}: ${reason}`)))
       return true;
     const ofEvent = !isAsked && (parcel !== undefined || table.subscribers(message.type).includes(actor.name));
-    if (code >= 500 || ofEvent) {
+    // Without a waiting requester, a refusal is a failure too (U74).
+    const isUnheard = isAsked && asked?.kind === "command" && !isAwaited(asked, asked.origin);
+    if (code >= 500 || ofEvent || isUnheard) {
       const fault = { capability: actor.name, reason, code, type, ...stackOf(thrown) };
       observations.tell("Sys.ActorFault", fault, message);
     }

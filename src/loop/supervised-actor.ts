@@ -11,7 +11,7 @@
  * stops.
  */
 import type { Host, Timer } from "../host/host.ts";
-import { ACTOR_BACKOFF_START_MS, RESTART_WINDOW_MS, RESTARTS_MAX } from "../limits.ts";
+import { ACTOR_BACKOFF_START_MS, HANDLER_TIMEOUT_MS, RESTART_WINDOW_MS, RESTARTS_MAX } from "../limits.ts";
 import { causationOf, type Message } from "../message/envelope.ts";
 import { type ErrorData, type Failure, thrownText } from "../message/error-data.ts";
 import type { Attempt } from "../work/attempt.ts";
@@ -75,6 +75,7 @@ export class SupervisedActor {
     if (typeof actor?.postMessage !== "function") {
       throw new TypeError(`spawn() of capability ${this.name} gave no actor with postMessage()`);
     }
+    actor.limitTime?.(this.#host, this.capability.timeoutMs ?? HANDLER_TIMEOUT_MS);
     this.#actor = actor;
     this.#listen(actor);
     this.state = "running";

@@ -68,6 +68,7 @@ const NONE_WITHDRAWN: Withdrawn = { withdrawn: 0, underway: 0 };
 /** The space of the receipts of a loop that has no other. */
 const OWN_SPACE = "timers";
 
+/** The capability that sends messages later: `Timer.Set`, `Timer.Every`, `Timer.Cancel`. */
 export function timerCapability({ store, replica, ...given }: TimerOptions = {}): Capability {
   const limits = timerLimits(given);
   return {

@@ -63,6 +63,7 @@ import { schemaProblem } from "./message-schema.ts";
 import type { Parcel } from "./parcel.ts";
 import type { PendingRequest } from "./pending-table.ts";
 
+/** The definition of a capability whose handlers are transactions. */
 export interface TransactionalDefinition<CommandsSent, CommandsIn, CommandsOut, QueriesSent, QueriesIn, QueriesOut>
   extends Omit<CapabilityDefinition<Tx>, "commands" | "queries"> {
   readonly space: Space;
@@ -80,6 +81,7 @@ interface Definition extends Omit<CapabilityDefinition<Tx>, "queries"> {
   readonly queries?: CapabilityDefinition["queries"];
 }
 
+/** Makes a capability whose handlers are transactions on a space. */
 export function transactional<CommandsSent, CommandsIn, CommandsOut, QueriesSent, QueriesIn, QueriesOut>(
   definition: TransactionalDefinition<CommandsSent, CommandsIn, CommandsOut, QueriesSent, QueriesIn, QueriesOut>,
 ): TypedCapability<CommandsSent & QueriesSent, CommandsOut & QueriesOut> {
@@ -471,7 +473,9 @@ function codeOf({ class: rejectionClass, reason }: Rejection): number {
 /** The answer of the first time; 409 if the id was used for another request. */
 export function answerOf(receipt: Json | undefined, message: Message): Json {
   if (isErasedResult(receipt))
-    throw new Failure(410, `${message.metadata.id} was handled, and its answer was erased; choose another id`);
+    throw new Failure(410, `${message.metadata.id} was handled, and its answer was erased; choose another id`, {
+      reason: "ERASED",
+    });
   const { request, result } = (receipt ?? {}) as Partial<ReceiptValue>;
   if (request === requestOf(message)) return result ?? null;
   throw idReused(message);

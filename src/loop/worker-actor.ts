@@ -1,31 +1,41 @@
 /**
- * A real Worker as an actor, and the worker's side of it. `serve` answers `{ handled: id, failed? }` for each message,
- * so that the mailbox is bounded like any other and events end with their handlers. It marks messages of `send`, for
- * which the worker does not wait; every other request counts as waited for. A value that cannot be cloned does not
- * leave a worker, and is refused there as the loop would refuse it here. SPEC: L11, L31, L41, L89.
+ * A real Worker as an actor. Inside the Worker, `serve` reports each handled message, so that its mailbox is bounded
+ * like any other and events end with their handlers. It marks messages of `send`, for which the worker does not wait;
+ * every other request counts as waited for. SPEC: L11, L31, L41, L89, U65-U67.
  *
  * ```
  *   silent ──its first word is that it serves──> serving: a message is handled when it says so
  *      └──any other word──> bare: a request is handled when it is answered, an event when it was posted
+ *
+ *   the handled message of a serving worker: running ──timeout──> aborting ──no report──> the worker is ended
+ *                                               └──reported──────────┴──reported──> over
  * ```
  *
  *     spawn: () => workerActor(new URL("./hash-worker.ts", import.meta.url))      // in the capability
- *     serve({ queries: { "Hash.Of": { handle: (data) => hash(data) } } })         // in hash-worker.ts
  *
- * Web Workers, as on Deno, Bun and in browsers. Worker threads of Node have the same two functions in
+ * Web Workers, as on Deno, Bun and in browsers. Worker threads of Node have the same function in
  * `src/adapters/node-worker.ts`.
  */
-
-import { systemHost } from "../host/system-host.ts";
-import { causationOf, checkMessage, isId, type Message, type Metadata } from "../message/envelope.ts";
-import { errorData, Failure, thrownText } from "../message/error-data.ts";
-import { cloneJson } from "../message/json-copy.ts";
+import type { Host, Timer } from "../host/host.ts";
+import { WORKER_ABORT_MS } from "../limits.ts";
+import { causationOf, type Message } from "../message/envelope.ts";
+import { errorData, thrownText } from "../message/error-data.ts";
+import { error } from "../message/lineage.ts";
 import { MillraceError } from "../message/millrace-error.ts";
 import type { WorkBoard, WorkEntry } from "../work/work-board.ts";
 import type { ActorEvent, ActorListener, CapabilityActor, Posted } from "./capability.ts";
-import { type CapabilityDefinition, dispatch, requireHandlers } from "./capability-definition.ts";
-import { MadeMessageEvent, MailboxActor } from "./mailbox-actor.ts";
-import { Parcel, type ParcelFailure } from "./parcel.ts";
+import {
+  abortOf,
+  answeredBy,
+  causeOf,
+  type Handled,
+  isAnswer,
+  isHandled,
+  isRequest,
+  isSent,
+  isSettled,
+  SERVES,
+} from "./worker-words.ts";
 
 /** The part of a Worker that is used here; a Web Worker has it. */
 export interface WorkerLike {
@@ -38,22 +48,12 @@ export interface WorkerEvent extends ActorEvent {
   preventDefault?(): void;
 }
 
-/** The other end, inside the worker. */
-export interface WorkerPort {
-  postMessage(message: unknown): void;
-  onMessage(listener: (data: unknown) => void): void;
-}
-
-/** The first message of `serve`. */
-const SERVES = "millrace:serves";
-/** Marks a message that a handler gave to `send`. */
-const SENT = "millrace:sent";
-
-/** The message of `serve` after each handled message. */
-interface Handled {
-  readonly handled: string;
-  /** Why the handler of an event failed. */
-  readonly failed?: string;
+/** The message that the worker handles. */
+interface Current {
+  readonly posted: Posted;
+  readonly entry: WorkEntry | undefined;
+  /** The timeout of its handler, or the wait for its report after the abort. */
+  timer: Timer | undefined;
 }
 
 export class WorkerActor implements CapabilityActor {
@@ -65,11 +65,16 @@ export class WorkerActor implements CapabilityActor {
   /** Ids of the requests that it waits for. */
   readonly #asked = new Set<string>();
   #idleWaiters: (() => void)[] = [];
+  readonly #errorListeners: ActorListener[] = [];
   #board: WorkBoard | undefined;
   /** The capability, as the board lists it. */
   #name = "";
-  /** The message that the worker handles, and its entry on the board. */
-  #listed: { readonly posted: Posted; readonly entry: WorkEntry } | undefined;
+  #host: Host | undefined;
+  /** 0: no limit. */
+  #timeoutMs = 0;
+  #current: Current | undefined;
+  /** Entries of handlers that have timed out and still run. */
+  readonly #leftBehind: WorkEntry[] = [];
 
   constructor(worker: WorkerLike) {
     this.#worker = worker;
@@ -85,6 +90,11 @@ export class WorkerActor implements CapabilityActor {
     this.#name = name;
   }
 
+  limitTime(host: Host, timeoutMs: number): void {
+    this.#host = host;
+    this.#timeoutMs = timeoutMs;
+  }
+
   postMessage(message: Message): void {
     this.accept({ message, request: undefined, parcel: undefined });
   }
@@ -95,7 +105,7 @@ export class WorkerActor implements CapabilityActor {
     if (isAnswer(message)) this.#asked.delete(causationOf(message) ?? "");
     else if (this.#manner !== "bare" || isRequest(message)) this.#given.push(posted);
     else parcel?.ended();
-    this.#list();
+    this.#follow();
   }
 
   awaits(request: string): boolean {
@@ -105,6 +115,7 @@ export class WorkerActor implements CapabilityActor {
   addEventListener(type: "message" | "error" | "messageerror", listener: ActorListener): void {
     if (type === "message") this.#listeners.push(listener);
     else {
+      if (type === "error") this.#errorListeners.push(listener);
       this.#worker.addEventListener(type, (event) => {
         // The loop gets the error; without `preventDefault`, some runtimes end the process.
         event.preventDefault?.();
@@ -115,7 +126,8 @@ export class WorkerActor implements CapabilityActor {
 
   async terminate(reason = "the actor was terminated"): Promise<void> {
     for (const { parcel } of this.#given.splice(0)) parcel?.ended(reason);
-    this.#list();
+    this.#follow();
+    for (const entry of this.#leftBehind.splice(0)) this.#board?.end(entry);
     this.#checkIdle();
     await this.#worker.terminate();
   }
@@ -131,10 +143,12 @@ export class WorkerActor implements CapabilityActor {
     const said = event.data;
     if (said === SERVES) {
       this.#manner = "serving";
+      if (this.#current !== undefined) this.#limit(this.#current);
       return;
     }
     if (this.#manner === "silent") this.#isBare();
-    if (this.#manner === "serving" && isHandledWord(said)) return this.#isHandled(said.handled, said.failed);
+    if (this.#manner === "serving" && isHandled(said)) return this.#isHandled(said.handled, said);
+    if (this.#manner === "serving" && isSettled(said)) return this.#hasSettled(said.settled);
     if (isSent(said)) return this.#said(said[1]);
     if (isRequest(said)) this.#asked.add(said.metadata.id);
     this.#said(said);
@@ -142,9 +156,10 @@ export class WorkerActor implements CapabilityActor {
   }
 
   /** Passes a message on, with the event that caused it. */
-  #said(data: unknown): void {
+  #said(data: unknown, handled?: Posted): void {
     const cause = causeOf(data);
-    const parcel = cause === undefined ? undefined : this.#given.find((given) => isOf(given, cause))?.parcel;
+    const given = handled ?? (cause === undefined ? undefined : this.#given.find((one) => isOf(one, cause)));
+    const parcel = given?.parcel;
     this.#tell({ type: "message", data, parcel });
   }
 
@@ -154,31 +169,80 @@ export class WorkerActor implements CapabilityActor {
     const events = this.#given.filter(({ message }) => !isRequest(message));
     this.#given = this.#given.filter(({ message }) => isRequest(message));
     for (const { parcel } of events) parcel?.ended();
-    this.#list();
+    this.#follow();
     this.#checkIdle();
   }
 
-  #isHandled(id: string | undefined, failure?: string): void {
+  /** The answer leaves when the message is off the board, so that its requester does not find it there. */
+  #isHandled(id: string | undefined, { failed, isTimeout = false, answer }: Partial<Handled> = {}): void {
     const at = this.#given.findIndex((given) => isOf(given, id));
     if (at < 0) return;
     const [given] = this.#given.splice(at, 1);
-    given?.parcel?.ended(failure);
-    this.#list();
+    const { entry } = this.#current ?? {};
+    if (isTimeout && entry !== undefined && this.#current?.posted === given) {
+      this.#leftBehind.push(entry);
+      this.#board?.leaveBehind(entry);
+    }
+    this.#follow();
+    if (answer !== undefined) this.#said(answer, given);
+    if (given?.parcel !== undefined) given.parcel.isTimeout = isTimeout;
+    given?.parcel?.ended(failed);
     this.#checkIdle();
   }
 
+  /** A handler that was left behind has ended. */
+  #hasSettled(id: string): void {
+    const at = this.#leftBehind.findIndex((entry) => entry.id === id);
+    for (const entry of at < 0 ? [] : this.#leftBehind.splice(at, 1)) this.#board?.end(entry);
+  }
+
+  // The handled message ---------------------------------------------------------------------------------------------
+
   /** A worker handles its messages in their order: the first one is the one that it handles. */
-  #list(): void {
-    const board = this.#board;
+  #follow(): void {
     const [posted] = this.#given;
-    if (board === undefined || posted === this.#listed?.posted) return;
-    if (this.#listed !== undefined) board.end(this.#listed.entry);
-    this.#listed = undefined;
+    const before = this.#current;
+    if (posted === before?.posted) return;
+    before?.timer?.cancel();
+    if (before?.entry !== undefined && !before.entry.isLeftBehind) this.#board?.end(before.entry);
+    this.#current = undefined;
     if (posted === undefined) return;
     const { kind, type, metadata } = posted.message;
     const entryPoint = kind === "command" || kind === "query" ? kind : "event";
-    const entry = board.begin({ entryPoint, handler: this.#name, timeoutMs: 0 }, metadata.id, type);
-    this.#listed = { posted, entry };
+    const facts = { entryPoint, handler: this.#name, timeoutMs: this.#timeoutMs } as const;
+    const entry = this.#board?.begin(facts, metadata.id, type);
+    this.#current = { posted, entry, timer: undefined };
+    if (this.#manner === "serving") this.#limit(this.#current);
+  }
+
+  /** The worker decides whether its handler was in time, because its report may be on its way. */
+  #limit(current: Current): void {
+    const timeoutMs = this.#timeoutMs;
+    if (timeoutMs === 0) return;
+    const { id } = current.posted.message.metadata;
+    this.#after(current, timeoutMs, () => {
+      this.#worker.postMessage(abortOf(id, timeoutMs));
+      // Two waits: if this thread was blocked during the first one, a report of the worker is read before the second.
+      const half = WORKER_ABORT_MS / 2;
+      this.#after(current, half, () => this.#after(current, half, () => this.#blocked(current)));
+    });
+  }
+
+  #after(current: Current, delayMs: number, run: () => void): void {
+    current.timer = this.#host?.timer(delayMs, run, { keepAlive: false });
+  }
+
+  /** A handler that blocks its thread cannot be aborted: the actor counts as crashed. */
+  #blocked({ posted: { message } }: Current): void {
+    const host = this.#host as Host;
+    const failed = `the handler timed out after ${this.#timeoutMs} ms`;
+    const answer = error(host, message, errorData(504, failed));
+    this.#isHandled(message.metadata.id, { failed, isTimeout: true, answer });
+    const reason = `the handler of ${message.type} blocks its thread: no reaction to the abort in ${WORKER_ABORT_MS} ms`;
+    // The answer of a crash must not be before the one above, which goes through a lane.
+    host.task(() => {
+      for (const listener of this.#errorListeners) listener({ type: "error", message: reason });
+    });
   }
 
   #tell(event: ActorEvent): void {
@@ -206,114 +270,12 @@ export function workerActor(url: URL | string): WorkerActor {
   return new WorkerActor(new Worker(url, { type: "module" }));
 }
 
-export type WorkerHandlers = Omit<CapabilityDefinition, "description">;
-
-/** Inside a worker: handles posted messages, one at a time. */
-export function serve(handlers: WorkerHandlers, port: WorkerPort = webPort()): void {
-  const definition = { description: "", ...handlers };
-  requireHandlers(definition);
-  port.postMessage(SERVES);
-  const actor = new MailboxActor(systemHost(), (message, context) => dispatch(definition, message, context));
-  actor.onmessage = (event) => {
-    try {
-      port.postMessage(event instanceof MadeMessageEvent ? event.data : [SENT, event.data]);
-    } catch (thrown) {
-      // Only this message fails: an escaped error would end the worker with all its messages.
-      notCloned(event, thrown, port);
-    }
-  };
-  port.onMessage((data) => {
-    const message = data as Message;
-    if (isAnswer(message)) return actor.postMessage(message);
-    const { id } = message.metadata;
-    const over = (failure: ParcelFailure | undefined) =>
-      port.postMessage({ handled: id, ...(failure && { failed: failure.reason }) } satisfies Handled);
-    actor.accept({ message, request: undefined, parcel: new Parcel(message, over) });
-  });
-}
-
-/** An emission cannot be cloned: its receiver gets an error, or else the handler. */
-function notCloned(event: ActorEvent, thrown: unknown, port: WorkerPort): void {
-  const reason = whyNotCloned(event.data, thrown);
-  if (!(event instanceof MadeMessageEvent)) throw new Failure(500, `not sent: ${reason}`);
-  const { kind, type, metadata } = event.data;
-  if (kind === "reply" || kind === "error") {
-    const data = errorData(500, `the worker gave an invalid answer: ${reason}`);
-    port.postMessage({ kind: "error", type, data, metadata: cleanMetadata(metadata) });
-  } else event.refused = new Failure(500, kind === "event" ? reason : `not sent: ${reason}`);
-}
-
-/** In the words of the loop, because the runtime's message shows the source of a function and no place. */
-function whyNotCloned(said: unknown, thrown: unknown): string {
-  try {
-    const checked = checkMessage(said);
-    return checked.kind === "refused" ? checked.message : `it cannot be cloned: ${thrownText(thrown)}`;
-  } catch (again) {
-    // A proxy can refuse to be looked at as well.
-    return `it cannot be cloned: ${thrownText(again)}`;
-  }
-}
-
-/**
- * A handler may have changed the message that it answers, whose metadata are in the answer: then only the checked
- * fields are kept.
- */
-function cleanMetadata(metadata: Metadata): Metadata {
-  const clone = cloneJson(metadata);
-  if (clone.kind === "clone") return clone.value as Metadata;
-  const { id, timestamp, causation } = metadata;
-  return { id, timestamp, ...(isId(causation) ? { causation } : {}) };
-}
-
 /** The reason of a worker's crash, which some runtimes and errors do not give. */
 function crashText({ message, error }: WorkerEvent): string {
   const text = error === undefined || error === null ? thrownText(message ?? "") : thrownText(error);
   return text.replace(/^(?:error: |Uncaught )/, "") || "it did not say why";
 }
 
-/** Answers go past the worker's mailbox too. */
-function isAnswer({ kind }: Message): boolean {
-  return kind === "reply" || kind === "error";
-}
-
-function isSent(said: unknown): said is readonly [typeof SENT, unknown] {
-  return Array.isArray(said) && said[0] === SENT;
-}
-
-function isHandledWord(said: unknown): said is Handled {
-  return typeof (said as Partial<Handled> | null)?.handled === "string";
-}
-
 function isOf({ message }: Posted, id: string | undefined): boolean {
   return message.metadata.id === id;
-}
-
-/** The id of the message that caused this one, if it is a message. */
-function causeOf(said: unknown): string | undefined {
-  const causation = (said as Partial<Message> | null | undefined)?.metadata?.causation;
-  return typeof causation === "string" ? causation : undefined;
-}
-
-/** A worker may emit any value; the router checks whether it is a message. */
-function isRequest(said: unknown): said is Message {
-  const { kind, metadata } = (said ?? {}) as Partial<Message>;
-  return (kind === "command" || kind === "query") && typeof metadata?.id === "string";
-}
-
-/** The id of the request that this answers, where it is an answer. */
-function answeredBy(said: unknown): string | undefined {
-  const { kind, metadata } = (said ?? {}) as Partial<Message>;
-  return kind === "reply" || kind === "error" ? (metadata?.causation ?? undefined) : undefined;
-}
-
-/** The worker's own global scope. */
-function webPort(): WorkerPort {
-  const scope = globalThis as never as {
-    postMessage(message: unknown): void;
-    addEventListener(type: "message", listener: (event: { data: unknown }) => void): void;
-  };
-  return {
-    postMessage: (message) => scope.postMessage(message),
-    onMessage: (listener) => scope.addEventListener("message", ({ data }) => listener(data)),
-  };
 }

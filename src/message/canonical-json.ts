@@ -30,6 +30,7 @@ interface Frame {
   next: number;
 }
 
+/** JSON with sorted keys (RFC 8785), so that equal values have equal texts. */
 export function canonicalJson(value: Json): string {
   if (!isContainer(value)) return leaf(value);
   const frames = [open(value)];

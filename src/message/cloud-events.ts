@@ -21,6 +21,7 @@ import { formatTime, parseTime } from "./rfc3339.ts";
 import { hashText } from "./sha256.ts";
 import { isTopic, topicType } from "./topic.ts";
 
+/** An event in the CloudEvents 1.0 format. */
 export type CloudEvent = JsonObject & { readonly specversion: "1.0"; readonly id: string; readonly source: string };
 
 const DATA = new Set(["data", "data_base64"]);

@@ -6,6 +6,7 @@ import { MillraceError } from "./millrace-error.ts";
 
 type DroppedErrorCode = "DROPPED";
 
+/** Work of an observer was dropped, because the state that it had read was rolled back. */
 export class DroppedError extends MillraceError<DroppedErrorCode> {
   override readonly name = "DroppedError";
 }

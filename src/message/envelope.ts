@@ -12,8 +12,10 @@ import { type Problem, problemText, show, within } from "./problem.ts";
 
 /** A request to change state, a request to read, a fact, and the two kinds of answer. */
 export const KINDS = ["command", "query", "event", "reply", "error"] as const;
+/** The kinds of messages. */
 export type Kind = (typeof KINDS)[number];
 
+/** Identity, time and lineage of a message. */
 export interface Metadata {
   /** Unique; the host creates UUIDv7, other senders may use any text. */
   readonly id: string;
@@ -28,6 +30,7 @@ export interface Metadata {
   readonly [key: string]: Json | undefined;
 }
 
+/** The envelope of all messages. */
 export interface Message<Data = Json> {
   readonly kind: Kind;
   readonly type: string;
@@ -35,6 +38,7 @@ export interface Message<Data = Json> {
   readonly metadata: Metadata;
 }
 
+/** A message that has passed the check. */
 export interface Accepted {
   readonly kind: "accepted";
   readonly message: Message;
@@ -51,6 +55,7 @@ export interface Refused {
   readonly correlation?: string;
 }
 
+/** The result of the check of a message. */
 export type Checked = Accepted | Refused;
 
 /** Ids are index keys in every store, and Postgres limits index keys to 2,704 bytes. */

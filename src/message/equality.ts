@@ -6,6 +6,7 @@
  * order of keys does not count.
  */
 
+/** Whether two JSON values are equal, in any order of their keys. */
 export function equal(a: unknown, b: unknown): boolean {
   if (Object.is(a, b)) return true;
   if (!areContainers(a, b)) return false;

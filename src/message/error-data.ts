@@ -52,6 +52,7 @@ const ERROR_TEXT_LENGTH_MAX = 1_024;
 /** Marks instances, so that `instanceof` holds between two copies of the package. */
 const FAILURE = Symbol.for("millrace.failure");
 
+/** Options of `Failure`. */
 export interface FailureOptions<Reason extends string = string, Data = unknown> extends ErrorOptions {
   /** For programs: an `UPPER_SNAKE` word. Default: the reason of the code, like `NOT_FOUND` for 404. */
   readonly reason?: Reason;

@@ -12,10 +12,14 @@
 import { DEPTH_MAX, OBJECT_KEYS_MAX, PAYLOAD_BYTES_MAX } from "../limits.ts";
 import { type Problem, show, within } from "./problem.ts";
 
+/** An object of JSON values. */
 export type JsonObject = { readonly [key: string]: Json };
+/** An array of JSON values. */
 export type JsonArray = readonly Json[];
+/** Any JSON value, deeply read-only. */
 export type Json = null | boolean | number | string | JsonArray | JsonObject;
 
+/** Limits of a JSON value: bytes, depth and keys. */
 export interface JsonLimits {
   /** Bytes of UTF-8 text; for a value in memory, the number of values in it (each takes at least one byte). */
   readonly bytesMax: number;

@@ -22,6 +22,7 @@ export interface Mint {
 /** Metadata that a caller may set: all but id and timestamp. */
 export type Lineage = Omit<Partial<Metadata>, "id" | "timestamp"> & { readonly id?: never; readonly timestamp?: never };
 
+/** The part of a message that its answer needs. */
 export type Answerable = Pick<Message<unknown>, "type" | "metadata">;
 
 /** The given text is not a message type. */
@@ -36,14 +37,17 @@ export class MessageTypeError extends MillraceError<"MESSAGE_TYPE_INVALID"> {
   }
 }
 
+/** Makes a command. */
 export function command<Data extends Json>(mint: Mint, type: string, data: Data, lineage?: Lineage): Message<Data> {
   return make(mint, "command", type, data, lineage);
 }
 
+/** Makes a query. */
 export function query<Data extends Json>(mint: Mint, type: string, data: Data, lineage?: Lineage): Message<Data> {
   return make(mint, "query", type, data, lineage);
 }
 
+/** Makes an event. */
 export function event<Data extends Json>(mint: Mint, type: string, data: Data, lineage?: Lineage): Message<Data> {
   return make(mint, "event", type, data, lineage);
 }

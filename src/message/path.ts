@@ -11,6 +11,7 @@ import { isJsonObject, type Json, type JsonArray, type JsonObject } from "./json
 import { MillraceError } from "./millrace-error.ts";
 import { show } from "./problem.ts";
 
+/** A place in a JSON value: the keys from its root. */
 export type Path = readonly string[];
 
 export type PathErrorCode = "PATH_NO_PARENT" | "PATH_BAD_INDEX" | "PATH_UNDELETABLE";

@@ -18,6 +18,8 @@ export const KERNEL_REASONS = {
   EXPIRED: 410,
   /** Older than the receipts that are kept: it is not known whether the request was handled. */
   TOO_OLD: 410,
+  /** Handled, and its answer was erased with the data of a subject. */
+  ERASED: 410,
   TOO_LARGE: 413,
   INVALID: 422,
   /** The query is no synchronous query of an app, so its reads are not tracked. */

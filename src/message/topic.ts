@@ -16,8 +16,10 @@ import { TOPIC_LENGTH_MAX } from "../limits.ts";
 import { MillraceError } from "./millrace-error.ts";
 import { type Problem, show } from "./problem.ts";
 
+/** The codes of `TopicError`. */
 export type TopicErrorCode = "TOPIC_INVALID" | "TOPIC_COLLISION" | "TOPIC_PATTERN_INVALID";
 
+/** A topic or a pattern of topics is invalid. */
 export class TopicError extends MillraceError<TopicErrorCode> {
   override readonly name = "TopicError";
 }

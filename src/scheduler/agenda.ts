@@ -111,6 +111,11 @@ export class Agenda {
     return this.primary.isEmpty && this.idle.isEmpty;
   }
 
+  /** Nodes wait for the end of their time gate. */
+  get hasGated(): boolean {
+    return this.#gates.held.size > 0;
+  }
+
   get size(): number {
     return [...this.primary, ...this.idle].length;
   }

@@ -5,6 +5,7 @@
 import { MillraceError } from "../message/millrace-error.ts";
 import { type Address, computationAt } from "./node.ts";
 
+/** The codes of `ComputedError`. */
 export type ComputedErrorCode =
   /** A second computation of one place. */
   | "COMPUTED_TWICE"
@@ -15,6 +16,7 @@ export type ComputedErrorCode =
   /** A transaction read a computed value that is not up to date with its inputs. */
   | "COMPUTED_BEHIND";
 
+/** Wrong use of a computed value. */
 export class ComputedError extends MillraceError<ComputedErrorCode> {
   override readonly name = "ComputedError";
 }

@@ -4,6 +4,7 @@ import type { Components } from "./components.ts";
 import type { Misbehaving } from "./introspection.ts";
 import { checkScheduler } from "./scheduler-invariants.ts";
 
+/** Counts of a scheduler: nodes, runs, failures. */
 export interface SchedulerStats {
   readonly nodes: number;
   readonly runs: number;
@@ -24,6 +25,7 @@ export interface SchedulerStats {
   readonly unwritten: number;
 }
 
+/** The misbehaviour of nodes that a scheduler has found. */
 export interface Diagnosis extends Misbehaving {
   readonly contradiction: string | undefined;
   /** Nodes that exhausted their budget and have not settled since. */

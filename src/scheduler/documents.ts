@@ -79,7 +79,10 @@ export class Documents {
 
   /** The node is not registered any more: its outputs and envelope have no owner. */
   release(node: SchedulerNode): void {
-    if (node.isHidden) node.output?.document.madeHere();
+    if (node.isHidden && node.output !== undefined) {
+      node.output.document.madeHere();
+      this.#invalidation.arrived(node.output.home);
+    }
     for (const output of node.outputs) this.#graph.removeWriter(node, output.home);
     for (const place of node.envelope ?? NONE) this.#graph.removeEnvelope(place);
     if (this.#keptFor.size === 0) return;

@@ -21,12 +21,14 @@ import type { Send, SendOutcome, Sent } from "./send.ts";
 import type { StreamRecord } from "./stream-record.ts";
 import type { Trace, TraceEntry, TraceLog } from "./trace.ts";
 
+/** One step of the answer to "why did this run". */
 export type WhyStep =
   | { readonly kind: "ran"; readonly node: string; readonly because: readonly string[] }
   | { readonly kind: "first-run"; readonly node: string }
   /** A commit outside of the nodes changed it, or the author is not recorded any more. */
   | { readonly kind: "written"; readonly address: string };
 
+/** Why a node did not run. */
 export type WhyNot =
   | { readonly kind: "unknown" }
   /** In the middle of a run, usually an asynchronous one. */
@@ -37,6 +39,7 @@ export type WhyNot =
   | { readonly kind: "loading"; readonly message: string }
   | { readonly kind: "about-to-run"; readonly message: string };
 
+/** A node as it is now. */
 export interface NodeSnapshot {
   readonly id: string;
   readonly kind: SchedulerNode["kind"];
@@ -50,6 +53,7 @@ export interface NodeSnapshot {
   readonly error?: string;
 }
 
+/** How often a node ran, and its pauses. */
 export interface ActionStats {
   readonly id: string;
   readonly kind: SchedulerNode["kind"];

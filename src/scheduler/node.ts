@@ -66,6 +66,7 @@ export interface RunHandle {
   read(address: Address, shallow?: boolean): Json | undefined;
 }
 
+/** The definition of a node for a scheduler. */
 export interface NodeSpec {
   readonly kind: NodeKind;
   /** Durable name, unique among the registered nodes of its space; for people and for persistence. */

@@ -43,8 +43,17 @@ export class OutsideReads {
   /** Brings the nodes that write the document up to date, as far as possible now. */
   bringUpToDate(address: Address, shallow: boolean): void {
     const work = this.#work as ReadWork;
+    // Short enough to be compiled into every read.
+    if (address.home.upToDateAt !== this.#graph.tick || work.hasUntold) this.#bringUpToDate(address, shallow, work);
+  }
+
+  #bringUpToDate(address: Address, shallow: boolean, work: ReadWork): void {
     const { home } = address;
-    if (!work.hasUntold && (home.upToDateAt === this.#graph.tick || this.#isClean(home))) return;
+    if (!work.hasUntold && this.#isClean(home)) {
+      // The end of a gate is no change of a value, so it would not move the tick.
+      if (!this.#agenda.hasGated) home.upToDateAt = this.#graph.tick;
+      return;
+    }
     work.beginRead();
     const observer = this.#observe(address, shallow);
     this.#agenda.holdEffects();

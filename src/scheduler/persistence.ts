@@ -152,12 +152,14 @@ export class Persistence {
 
   /**
    * Called before the first run of a resumed node. Undefined: it may run. A promise: its inputs are being loaded.
-   * `unchanged`: it need not run.
+   * `hidden`: it waits for the run of another node. `unchanged`: it need not run.
    */
-  prepare(node: SchedulerNode, record: NodeRecord): Promise<unknown> | "unchanged" | undefined {
-    if (!this.#resume.isHere(node)) {
+  prepare(node: SchedulerNode, record: NodeRecord): Promise<unknown> | "hidden" | "unchanged" | undefined {
+    const missing = this.#resume.missing(node);
+    if (missing === "hidden") return missing;
+    if (missing === "loading") {
       // Requests the inputs of queued nodes too, so that one load serves all.
-      for (const other of this.#agenda.primary) if (isResumed(other)) this.#resume.isHere(other);
+      for (const other of this.#agenda.primary) if (isResumed(other)) this.#resume.missing(other);
       return Promise.all([...this.#spaces.keys(), replicaOf(node)].map((replica) => replica.loadsSettled()));
     }
     const wasDoubted = record.phase === "restored";

@@ -99,18 +99,22 @@ export class Resume {
   // Before the first run
   // -----------------------------------------------------------------------------------------------
 
-  /** Whether all documents are loaded that the first run of a resumed node needs; requests the missing ones. */
-  isHere(node: SchedulerNode): boolean {
-    let isHere = true;
+  /**
+   * The documents that the first run of a resumed node needs and that are not here; requests those of the store. A
+   * `hidden` one is the output of a node that waits itself: no load brings it, and the node tells when it has run.
+   */
+  missing(node: SchedulerNode): "none" | "loading" | "hidden" {
+    let missing: "none" | "loading" | "hidden" = "none";
     const need = ({ home }: Address) => {
-      const { document, replica } = home;
+      const { document, replica, writers } = home;
       if (document.state === "absent" && document.loadError === undefined) replica.touch(document);
-      if (document.state === "loading") isHere = false;
+      if (document.state !== "loading" || missing === "loading") return;
+      missing = writers.some(({ isHidden }) => isHidden) ? "hidden" : "loading";
     };
     const output = this.#documents.outputOf(node);
     if (output !== undefined) need(output);
     for (let edge = node.reads; edge !== null; edge = edge.next) need(edge.address);
-    return isHere;
+    return missing;
   }
 
   /** With all inputs loaded: true if the node is unchanged because all its inputs are. */

@@ -40,6 +40,7 @@ import type { EventHandler, HandlerOptions } from "./stream-record.ts";
 import type { TraceEntry, TraceTopic } from "./trace.ts";
 import { letGoOfRuns, tellUnfinished } from "./unfinished.ts";
 
+/** Runs computed values and effects after a change, and says why. */
 export class Scheduler implements Disposable {
   readonly #components: Components;
   /** Calls of confirmed observers that wait for the store. */

@@ -17,6 +17,7 @@ import { WORK_WINDOW_MS } from "../limits.ts";
 import { thrownText } from "../message/error-data.ts";
 import type { Json } from "../message/json.ts";
 import type { CommitOutcome } from "../store/commit.ts";
+import { isErasedResult } from "../store/erase.ts";
 import { receiptOf } from "../store/receipt-name.ts";
 import type { Rejection } from "../store/rejection.ts";
 import { pullStored } from "../store/stored-value.ts";
@@ -147,7 +148,7 @@ export class SendAnswers {
 
   /** The receipt that was looked up before the handler is called. */
   known(queue: SendQueue, send: Send, known: Known): void {
-    if (known.kind === "handled") this.#end(queue, send, { kind: "already", id: send.id, result: known.value });
+    if (known.kind === "handled") this.#handledBefore(queue, send, known.value);
     else if (known.kind === "too-old") {
       const { rejection } = known;
       this.fail(queue, send, { reason: "rejected", message: rejection.message, rejection });
@@ -172,10 +173,14 @@ export class SendAnswers {
       const message = `handled before, and the result cannot be read: ${thrownText(error)}`;
       return this.fail(queue, send, { reason: "load", message, error });
     }
+    this.#handledBefore(queue, send, result);
+  }
+
+  #handledBefore(queue: SendQueue, send: Send, result: Json | undefined): void {
     // The receipt may have expired since the commit found it.
-    const message = "handled before, and its result is not stored any more";
-    if (result === undefined) return this.fail(queue, send, { reason: "load", message });
-    this.#end(queue, send, { kind: "already", id: send.id, result });
+    const gone = result === undefined ? "is not stored any more" : isErasedResult(result) ? "was erased" : undefined;
+    if (gone === undefined) this.#end(queue, send, { kind: "already", id: send.id, result: result ?? null });
+    else this.fail(queue, send, { reason: "load", message: `handled before, and its result ${gone}` });
   }
 
   failWith(queue: SendQueue, send: Send, reason: SendFailure, error: unknown): void {

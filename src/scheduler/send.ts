@@ -23,6 +23,7 @@ import type { Retries } from "../work/retries.ts";
 import type { EventStem } from "./event-id.ts";
 import type { StreamRecord } from "./stream-record.ts";
 
+/** Why a send has failed for good. */
 export type SendFailure =
   /** The handler threw. */
   | "threw"
@@ -39,6 +40,7 @@ export type SendFailure =
   /** The time window for retries has ended. */
   | "gave-up";
 
+/** The outcome of a send. */
 export type SendOutcome =
   /** This send's handling is committed; `result` is the handler's result. */
   | { readonly kind: "handled"; readonly id: string; readonly result: Json }
@@ -63,6 +65,7 @@ export type SendOutcome =
   /** The queue is full: send it again later. */
   | { readonly kind: "refused"; readonly id: string; readonly reason: "queue-full"; readonly message: string };
 
+/** Options of `stream.send`. */
 export interface SendOptions {
   /** The caller's own id: two sends with the same id and session are handled once. */
   readonly id?: string;
@@ -76,6 +79,7 @@ export interface SendOptions {
   readonly onOutcome?: (outcome: SendOutcome) => void;
 }
 
+/** A send on its way: its id, and its outcome. */
 export interface Sent {
   /** The durable event id. */
   readonly id: string;

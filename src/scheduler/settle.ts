@@ -248,6 +248,11 @@ export class Settle implements Waker, UpstreamWork, ReadWork, GateHome, Holder, 
     if (record.phase === "here") return false;
     const loads = this.#persistence.prepare(node, record);
     if (loads === undefined || loads === "unchanged") return loads !== undefined;
+    if (loads === "hidden") {
+      // Offered when the input arrives. Offering it now would repeat this in promise jobs, and stop the process.
+      node.isWaiting = true;
+      return true;
+    }
     this.#join(loads);
     this.#agenda.offer(node);
     return true;

@@ -44,6 +44,7 @@ export interface RegisteredHandler extends HandlerOptions {
   kind?: AttemptKind;
 }
 
+/** The codes of `StreamError`. */
 export type StreamErrorCode =
   /** The stream has a handler already. */
   | "STREAM_HANDLED"
@@ -52,6 +53,7 @@ export type StreamErrorCode =
   /** Options of a send that contradict each other. */
   | "STREAM_MISUSE";
 
+/** Wrong use of a stream. */
 export class StreamError extends MillraceError<StreamErrorCode> {
   override readonly name = "StreamError";
 }

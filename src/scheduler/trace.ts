@@ -13,8 +13,10 @@
  */
 import { TRACE_ENTRIES_MAX } from "../limits.ts";
 
+/** The subjects that a trace can be limited to. */
 export type TraceTopic = "run" | "invalidate" | "gate" | "commit" | "send" | "handled";
 
+/** One event in the trace of a scheduler. */
 export interface TraceEntry {
   readonly node: string;
   readonly kind:

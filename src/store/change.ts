@@ -18,6 +18,7 @@ export interface Change extends DocumentRef {
   readonly after: Json | undefined;
 }
 
+/** A change of a replica, as listeners get it. */
 export interface Notification {
   /**
    * - `commit`: an own transaction was applied, before the backend has it;
@@ -39,4 +40,5 @@ export interface Notification {
   readonly commit?: CommitIdentity;
 }
 
+/** Gets the changes of a replica. */
 export type NotificationListener = (notification: Notification) => void;

@@ -54,6 +54,7 @@ export const NOTHING_ELSE: Readonly<CommitExtras> = {
   basis: [],
   basisRemoved: [],
   labels: [],
+  statements: [],
 };
 
 export function buildRequest(
@@ -91,6 +92,7 @@ export function buildRequest(
     basis: ownList(extras.basis),
     basisRemoved: ownList(extras.basisRemoved),
     labels: ownList(extras.labels),
+    statements: extras.statements.length === 0 ? undefined : [...extras.statements],
   };
 }
 
@@ -108,9 +110,9 @@ function withReceipt(given: readonly Precondition[], receipt: Receipt | undefine
 /** Whether the extras are empty. */
 export function isNothing(extras: Readonly<CommitExtras> | undefined): boolean {
   if (extras === undefined) return true;
-  const { preconditions, entries, settlements, due, basis, basisRemoved, labels } = extras;
+  const { preconditions, entries, settlements, due, basis, basisRemoved, labels, statements } = extras;
   const rows = entries.length + settlements.length + due.length + basis.length + basisRemoved.length;
-  return preconditions.length + labels.length + rows === 0;
+  return preconditions.length + labels.length + statements.length + rows === 0;
 }
 
 /** The first read that another commit of this process has changed since. */

@@ -9,6 +9,7 @@ import type { DueChange } from "./due.ts";
 import type { JournalEntry, Settlement } from "./journal.ts";
 import type { PathOperation } from "./path-operation.ts";
 import type { Rejection } from "./rejection.ts";
+import type { SqlStatement } from "./sql-statement.ts";
 
 /** How much of the value at a path a read depended on. `path-operation.ts` has the conflicts of each depth. */
 export type ReadDepth = "deep" | "shallow" | "reach";
@@ -36,6 +37,7 @@ export interface CommitIdentity {
   readonly localSequence: number;
 }
 
+/** A condition on documents that must hold for a commit. */
 export type Precondition =
   | ({
       readonly kind: "absent";
@@ -119,8 +121,11 @@ export interface CommitRequest extends CommitIdentity {
   /** Nodes whose basis rows are removed (the node was removed, or must run fresh). */
   readonly basisRemoved: readonly string[];
   readonly labels: readonly LabelWrite[];
+  /** Run on the user's tables in the same transaction, after all checks. Absent for none. */
+  readonly statements?: readonly SqlStatement[] | undefined;
 }
 
+/** A commit was accepted. */
 export interface Committed {
   readonly kind: "committed";
   /** The space's sequence after this commit; a commit without patches or labels does not change it. */
@@ -131,4 +136,5 @@ export interface Committed {
   readonly replayed: boolean;
 }
 
+/** The store's answer to a commit. */
 export type CommitOutcome = Committed | Rejection;

@@ -5,6 +5,7 @@
  */
 import { isWildcard, matchesTopic } from "../message/topic-pattern.ts";
 
+/** A declared subscriber, which is owed the events of its topics. */
 export interface Consumer {
   /** The subscriber's id. */
   readonly name: string;
@@ -12,6 +13,7 @@ export interface Consumer {
   readonly pattern: string;
 }
 
+/** A consumer, the processes that run it, and the events that wait for it. */
 export interface DeclaredConsumer extends Consumer {
   readonly declaredAtMs: number;
   /** Live leases under which it runs. */

@@ -28,6 +28,7 @@ export function documentKey(ref: DocumentRef): string {
 /** A link is stored as an object with this single key, so that any JSON reader recognizes it. */
 export const LINK_KEY = "$link";
 
+/** A reference to a place in a document. */
 export interface Link {
   /** Absent for a link inside its own space. */
   readonly space?: string;
@@ -36,6 +37,7 @@ export interface Link {
   readonly path: Path;
 }
 
+/** A link as a JSON value. */
 export function linkTo(link: Link): Json {
   const { space, scope, id, path } = link;
   return { [LINK_KEY]: space === undefined ? { scope, id, path: [...path] } : { space, scope, id, path: [...path] } };

@@ -4,6 +4,7 @@
  */
 import type { Json } from "../message/json.ts";
 
+/** A row of the due table: a timer, or a slot of a schedule. */
 export interface DueRow {
   /** The kind of row: `timer`, `cron`, `timeout`, `retry`, … */
   readonly kind: string;
@@ -15,6 +16,7 @@ export interface DueRow {
   readonly order: number;
 }
 
+/** A change of the due table in a commit. */
 export type DueChange =
   /** Sets a row; replaces one of the same kind and key. */
   | DueSetting<"put">

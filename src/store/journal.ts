@@ -4,6 +4,7 @@
  */
 import type { Message } from "../message/envelope.ts";
 
+/** The status of a row of the journal. */
 export type JournalStatus = "pending" | "processing" | "done" | "failed";
 
 /**
@@ -42,6 +43,7 @@ export interface JournalEntry {
     | { readonly status: "failed"; readonly error: string };
 }
 
+/** A row of the journal: a message, its status and its deliveries. */
 export interface JournalRow {
   readonly id: number;
   /** The lane of the journal that it was appended to. Absent for lane 0, and in a journal with one lane. */
@@ -77,6 +79,7 @@ export interface JournalRow {
   readonly deliveries: readonly Delivery[];
 }
 
+/** The state of one subscriber's share of an event. */
 export interface Delivery {
   readonly subscriber: string;
   /**
@@ -112,6 +115,7 @@ export interface ClaimRequest {
   readonly suspects?: { readonly from: number; readonly limit: number };
 }
 
+/** The outcome of a claimed event, for the store. */
 export interface Settlement {
   readonly id: number;
   readonly lease: number;
@@ -142,6 +146,7 @@ export interface Settlement {
   readonly deliveries?: readonly Delivery[];
 }
 
+/** Which rows of the journal are read. */
 export interface JournalQuery {
   readonly id?: number;
   readonly messageId?: string;
@@ -186,6 +191,7 @@ export interface RemovedRange {
   readonly last: number;
 }
 
+/** The result of `store.verify()`. */
 export interface VerifyReport {
   readonly ok: boolean;
   readonly rows: number;

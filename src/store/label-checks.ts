@@ -29,6 +29,7 @@ export function labelTaken({ labels }: ReplicaDocument, path: Path): Label {
  */
 export function requireTransactionWritable(label: Label, { parts, extras }: Transaction, who: string): void {
   if (label.length === 0) return;
+  if (extras !== undefined && extras.statements.length > 0) throw leak(who, "a table of the database");
   for (const { document, draft } of parts) {
     const own = (extras?.labels ?? []).filter(({ scope, id }) => scope === document.scope && id === document.id);
     for (const { path } of draft?.operations ?? []) {

@@ -22,6 +22,7 @@ export interface PlaceLabel {
   readonly label: Label;
 }
 
+/** The codes of `LabelError`. */
 export type LabelErrorCode =
   /** A read above the reader's clearance. */
   | "LABEL_REFUSED"

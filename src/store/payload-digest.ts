@@ -37,6 +37,7 @@ export class PayloadDigest {
     this.#list(extras.basis);
     this.#list(extras.basisRemoved);
     this.#list(extras.labels);
+    if (extras.statements.length > 0) this.#list(extras.statements);
   }
 
   /** A message is identified by its id: the journal accepts no second message with it. */

@@ -15,6 +15,7 @@ import {
 } from "../limits.ts";
 import { type Store, StoreError } from "./store.ts";
 
+/** How long receipts are kept. */
 export interface ReceiptPolicy {
   /**
    * How long receipts are kept, counted from the creation of the message. A repeat within that time gets the first

@@ -10,11 +10,13 @@
  * | unknown   | sent, but not answered                      | send it again: the replay check finds it by its identity    |
  */
 
+/** The classes of rejections, which decide about a retry. */
 export type RejectionClass = "stale" | "permanent" | "refused" | "failed" | "unknown";
 
 /** The next step after a rejection. */
 export type RetryRule = "run-again" | "never" | "send-again";
 
+/** The next step after a rejection, by its class. */
 export const RETRY_RULES: Readonly<Record<RejectionClass, RetryRule>> = {
   stale: "run-again",
   permanent: "never",
@@ -36,6 +38,8 @@ export type RejectionReason =
   | "message-exists" // permanent: a message of that id is in the journal with other content
   | "lease-lost" // permanent: a settled claim is no longer held
   | "consumers-moved" // stale: a consumer was declared or removed since the event's outcome was decided
+  | "rows-moved" // stale: a statement on the user's tables changed another number of rows than it must
+  | "sql-refused" // refused: the database refused a statement on the user's tables
   | "protocol" // refused: same identity, other payload
   | "too-large" // refused: over a limit
   | "store-full" // failed: no space on the device
@@ -44,6 +48,7 @@ export type RejectionReason =
   | "io-error" // unknown if it struck the commit itself, failed before
   | "no-answer"; // unknown
 
+/** A commit was not accepted, and why. */
 export interface Rejection {
   readonly kind: "rejected";
   readonly class: RejectionClass;

@@ -45,6 +45,7 @@ import {
   type RecordedBasis,
   type Store,
   StoreError,
+  type UserTables,
 } from "./store.ts";
 import {
   type Commit,
@@ -60,6 +61,7 @@ export interface Share {
   readonly inverses: PathOperation[];
 }
 
+/** Options of `Replica.open`. */
 export interface ReplicaOptions {
   readonly store: Store;
   readonly space: string;
@@ -85,6 +87,7 @@ export interface AdoptOptions extends TransactionOptions {
   readonly except: NotificationListener;
 }
 
+/** The documents of a space in the memory of a process. */
 export class Replica implements AsyncDisposable {
   readonly space: string;
   readonly #store: Store;
@@ -111,6 +114,11 @@ export class Replica implements AsyncDisposable {
     this.#documents.isLabelled = isLabelled;
     this.#confirmation = new Confirmation({ space, host, store, documents: this.#documents, notifier, position });
     this.#feed = new FeedWatch({ host, store, space, follower: this.#confirmation });
+  }
+
+  /** Tables of the user that a commit can run statements on. */
+  get userTables(): UserTables | undefined {
+    return this.#store.userTables;
   }
 
   // Reading ----------------------------------------------------------------------------------------------------------

@@ -46,8 +46,12 @@ import type {
 import type { JournalPage, JournalPosition } from "./journal-position.ts";
 import type { Rejection } from "./rejection.ts";
 
+/** Documents, journal, consumers and timers behind one interface. */
 export interface Store extends AsyncDisposable {
   readonly backend: "memory" | "sqlite" | "postgres";
+
+  /** Tables of the user in the same database; undefined where commits cannot run statements on them. */
+  readonly userTables?: UserTables;
 
   /** Whether the data can be reached now, which history they have, and how many writes are parked. */
   readonly connection: StoreConnection;
@@ -230,6 +234,11 @@ export interface Store extends AsyncDisposable {
 /** Receives the outcome of a commit. An `Error` replaces the rejection of a promise. */
 export type CommitListener = (answer: CommitOutcome | Error) => void;
 
+export interface UserTables {
+  /** Whether a name, in lower case, is that of a table of the store. */
+  isReserved(table: string): boolean;
+}
+
 export interface LoadResult {
   /** The space's sequence as of which the documents were read. */
   readonly sequence: number;
@@ -379,6 +388,7 @@ export interface StoreStats {
   readonly upkeepBytesMax: number;
 }
 
+/** The codes of `StoreError`. */
 export type StoreErrorCode =
   | "STORE_CLOSED"
   | "STORE_STOPPED"

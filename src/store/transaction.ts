@@ -22,8 +22,10 @@ import { ReadLog } from "./read-log.ts";
 import type { Receipt } from "./receipt.ts";
 import type { Rejection } from "./rejection.ts";
 import type { ReplicaDocument } from "./replica-document.ts";
+import type { SqlStatement } from "./sql-statement.ts";
 import { StoreError } from "./store.ts";
 
+/** Options of `replica.transaction`. */
 export interface TransactionOptions {
   /** The node that runs it; included in the notification so that the node does not wake itself. */
   readonly source?: object;
@@ -47,6 +49,7 @@ export interface CommitExtras {
   basis: NodeBasis[];
   basisRemoved: string[];
   labels: LabelWrite[];
+  statements: SqlStatement[];
 }
 
 /** The reads and writes of a transaction in one document. */
@@ -76,6 +79,7 @@ export interface TransactionHome {
   abandon(transaction: Transaction): void;
 }
 
+/** Reads and writes of a replica that are committed together. */
 export class Transaction {
   readonly options: TransactionOptions;
   /** Documents in order of first use; each stays in memory until the transaction ends. */
@@ -203,6 +207,10 @@ export class Transaction {
 
   get labels(): LabelWrite[] {
     return this.#list("labels");
+  }
+
+  get statements(): SqlStatement[] {
+    return this.#list("statements");
   }
 
   /** Snapshot of the writes so far, for `backTo`. */
@@ -378,6 +386,7 @@ function noExtras(): CommitExtras {
     basis: NOTHING,
     basisRemoved: NOTHING,
     labels: NOTHING,
+    statements: NOTHING,
   };
 }
 
@@ -390,6 +399,7 @@ function copyOf(extras: CommitExtras): CommitExtras {
     basis: [...extras.basis],
     basisRemoved: [...extras.basisRemoved],
     labels: [...extras.labels],
+    statements: [...extras.statements],
   };
 }
 

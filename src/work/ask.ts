@@ -13,6 +13,7 @@ import type { Attempt } from "./attempt.ts";
 import type { Outbox } from "./outbox.ts";
 import { WorkError } from "./work-error.ts";
 
+/** Options of `tx.ask`. */
 export interface AskOptions {
   /** Names the request within its invocation; by counting unless given. */
   readonly key?: string;

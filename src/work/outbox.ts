@@ -22,6 +22,7 @@ import { nextSlot, type Schedule, scheduleProblem } from "./schedule.ts";
 import { armed, messageIdOf, TIMER_KIND, type TimerData } from "./timer-row.ts";
 import { WorkError } from "./work-error.ts";
 
+/** Options of `tx.send` and `tx.emit`. */
 export interface MessageOptions {
   /** Names the message within its invocation: its id does not depend on the order in which messages are sent. */
   readonly key?: string;

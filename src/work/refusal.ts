@@ -9,6 +9,7 @@ import type { Json } from "../message/json.ts";
 import type { HandlerEnd } from "./handler-call.ts";
 import { WorkError } from "./work-error.ts";
 
+/** Options of `tx.refuse`. */
 export interface RefuseOptions<Data extends Json | undefined = Json | undefined> {
   /** Facts of the reason, as JSON. */
   readonly data?: Data;
@@ -18,6 +19,7 @@ export interface RefuseOptions<Data extends Json | undefined = Json | undefined>
   readonly code?: number;
 }
 
+/** A failure that the handler has chosen. Made by `tx.refuse`. */
 export class Refusal<Reason extends string = string, Data extends Json | undefined = Json | undefined> extends Failure<
   Reason,
   Data

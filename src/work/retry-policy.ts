@@ -10,6 +10,7 @@ import { RETRY_BACKOFF_MAX_MS, RETRY_BACKOFF_START_MS, TIMER_DELAY_MS_MAX } from
 import { unknownOption } from "../message/near-word.ts";
 import { show } from "../message/problem.ts";
 
+/** How often and when a failed handler is tried again. */
 export interface RetryPolicy {
   /** How often an invocation is tried in all; 1 is no retry. */
   readonly attempts: number;
@@ -22,6 +23,7 @@ export interface RetryPolicy {
   readonly when?: (thrown: unknown) => boolean;
 }
 
+/** The waits between attempts. */
 export interface Backoff {
   /** The wait after the first failure. */
   readonly startMs?: number;

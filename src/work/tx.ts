@@ -13,6 +13,7 @@ import type { Attempt } from "./attempt.ts";
 import type { Launch } from "./lineage.ts";
 import type { MessageOptions, Outbox, OutboxRules, TimerOptions } from "./outbox.ts";
 import { Refusal, type RefuseOptions } from "./refusal.ts";
+import { type Sql, sqlOf } from "./sql.ts";
 
 /** A cell or a computed value, as far as a transaction uses it. */
 export interface TxCell<T> {
@@ -38,6 +39,7 @@ export interface TxPattern<Inputs, Options, Started> {
   launchIn(space: object, inputs: Inputs, options?: Options): Started;
 }
 
+/** The context of a transactional handler: sends, emits and requests of its attempt. */
 export class Tx {
   readonly #attempt: Attempt;
   readonly #outbox: Outbox;
@@ -177,6 +179,11 @@ export class Tx {
       this.#attempt.refusal = refusal;
       return refusal;
     };
+  }
+
+  /** Runs a statement on tables of your own with the commit: those of the same file or database. */
+  get sql(): Sql {
+    return sqlOf(this.#attempt);
   }
 
   // The invocation --------------------------------------------------------------------------------------------------

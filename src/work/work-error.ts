@@ -1,6 +1,7 @@
 /** Misuse of a unit of work. The message names the remedy. */
 import { MillraceError } from "../message/millrace-error.ts";
 
+/** The codes of `WorkError`. */
 export type WorkErrorCode =
   /** A handler's context or a cell was used after the handler had ended. */
   | "WORK_OVER"
@@ -11,6 +12,7 @@ export type WorkErrorCode =
   /** Data that a handler emits or sends, or options of a handler, that cannot be used. */
   | "WORK_MISUSE";
 
+/** A handler used its transaction in a wrong way or at a wrong time. */
 export class WorkError extends MillraceError<WorkErrorCode> {
   override readonly name = "WorkError";
 }

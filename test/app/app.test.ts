@@ -2,8 +2,9 @@
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { z } from "zod";
-import type { App, Definition } from "../../src/app/app.ts";
+import type { App } from "../../src/app/app.ts";
 import type { BuiltInCommands, BuiltInQueries } from "../../src/app/built-in.ts";
+import type { Definition } from "../../src/app/definition.ts";
 import type { AppParts } from "../../src/app/parts.ts";
 import type { Cell } from "../../src/cells/cell.ts";
 import { type AppTx, app, command, cron, Failure, index, type Json, on, open, query, type } from "../../src/index.ts";

@@ -8,6 +8,7 @@ import type { Cell } from "../../src/cells/cell.ts";
 import type { Computed } from "../../src/cells/computed.ts";
 import { connect } from "../../src/client/index.ts";
 import { defineExtension, tool } from "../../src/extensions/index.ts";
+import { httpApp } from "../../src/http/index.ts";
 import {
   type App,
   app,
@@ -278,6 +279,24 @@ rule("[X72] [X75] the configuration and the tools of an extension have the outpu
 rule("[A11] a query that returns a promise does not compile", () => {
   // @ts-expect-error
   app("late", () => ({ queries: { "Late.Get": async () => 1 } }));
+  // @ts-expect-error With a schema neither.
+  query(z.object({ id: z.string() }), async ({ id }) => id);
+});
+
+rule("[A6] [A8] definitions are of a name, a schema or a function", () =>
+  app("parts", ({ computed, event }) => {
+    expectTypeOf(computed("later", async () => 1)).toEqualTypeOf<Computed<number>>();
+    // @ts-expect-error An event needs a schema, or `type<T>()`.
+    event("Order.Placed");
+    // @ts-expect-error
+    command(z.object({ id: z.string() }), ({ name }) => name);
+    return {};
+  }),
+);
+
+rule("[A5] a command is a function or a definition", () => {
+  // @ts-expect-error
+  app("parts", () => ({ commands: { "Parts.Count": 3 } }));
 });
 
 rule("[A14] [A6] the data of a command or event has the type of its value", () => shop);
@@ -313,6 +332,12 @@ rule("[T60] a kernel under test has the calls of the app", async () => {
   await using tested = await testKernel(shop, { seed: 3 });
   calls(tested);
   await tested.advance("5 min");
+  await tested.settle();
+  await tested.crash();
+  await tested.restart();
+  expectTypeOf((await tested.deadLetters())[0]?.id).toEqualTypeOf<number | undefined>();
+  // @ts-expect-error A seed is a number.
+  await testKernel(shop, { seed: "3" });
   // @ts-expect-error A duration has a unit.
   await tested.advance("5");
 });
@@ -327,6 +352,11 @@ rule("[A2] [A35] options of state: schema, migrate, label; pages, indexes and to
     expectTypeOf(sized.get()).toEqualTypeOf<{ readonly width: number }>();
     // @ts-expect-error The option is unknown.
     cell("count", 0, { migrated: true });
+    expectTypeOf(cell("secret", "", { label: ["private"] }).get()).toEqualTypeOf<string>();
+    // @ts-expect-error A label is a list of names.
+    cell("secret", "", { label: "private" });
+    // @ts-expect-error The schema describes another type.
+    cell("count", 0, { schema: z.object({ width: z.number() }) });
     const tasks = collection<{ status: string; due: number }>("tasks", {
       indexes: [index("by_status", (task) => [task.status, task.due], { totals: 1 })],
       sums: { due: (task) => task.due },
@@ -454,6 +484,13 @@ rule("[A23] `open` gives the calls of its apps, of several together", async () =
   // @ts-expect-error Options are checked.
   await open(shop, { files: "shop.db" });
   expectTypeOf(shop).toExtend<App>();
+});
+
+rule("[W20] `httpApp` takes a kernel", async () => {
+  await using kernel = await open(shop);
+  httpApp(kernel);
+  // @ts-expect-error An app is not a kernel.
+  httpApp(shop);
 });
 
 rule("[A30] a duration is milliseconds or a number with a unit", () => {

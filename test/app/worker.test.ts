@@ -42,6 +42,17 @@ describe("worker", () => {
     expect(await kernel.command("Image.Crop", { at: 2 })).toBe(2);
   });
 
+  test("[A36] [U66] a worker's command that takes longer than its timeout is answered 504, and the thread goes on", async () => {
+    const slow = app("slow", () => {
+      const thread = worker<typeof resize>(new URL("./resize.ts", import.meta.url), { timeout: "50 ms" });
+      return { commands: { "Image.Hold": thread, "Image.Crop": thread } };
+    });
+    const kernel = await openOn("memory", slow);
+    const held = await kernel.safeCommand("Image.Hold");
+    expect(held.failure).toMatchObject({ code: 504, message: "the handler timed out after 50 ms" });
+    expect(await kernel.command("Image.Crop", { at: 2 })).toBe(2);
+  });
+
   test("[A38] in other threads commands() only returns its commands, and it refuses wrong names and handlers", () => {
     const { commands: all } = commands({ "Image.Flip": ({ x }: { x: number }) => -x });
     expect(all["Image.Flip"]({ x: 3 })).toBe(-3);

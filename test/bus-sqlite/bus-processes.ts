@@ -16,7 +16,7 @@ export function scratchDirectory(): Disposable & { readonly path: string } {
 }
 
 export class BusProcess {
-  /** What it has told so far. */
+  /** Its output so far. */
   readonly lines: string[] = [];
   readonly ended: Promise<void>;
   readonly #child: ChildProcess;
@@ -63,7 +63,7 @@ export class BusProcess {
     }
   }
 
-  /** kill -9, and until everything it had told is read. */
+  /** kill -9; resolves when all its output is read. */
   async kill(): Promise<void> {
     this.#child.kill("SIGKILL");
     await this.ended;

@@ -1,10 +1,10 @@
 /**
- * A process with a bus on a SQLite file: it publishes, handles, and tells on its standard output what it knows, one line each:
+ * A process with a bus on a SQLite file: it publishes, handles, and writes its events to standard output, one line each:
  *
  *     ready                     the bus is started
  *     ack <name> <id>           an event was acknowledged
  *     plain <id>                the plain handler was called
- *     idle                      (drain only) nothing is left to handle
+ *     idle                      (drain only) no event is left to handle
  *
  * Arguments: the file, the process's name, and `publish` (until killed), `handle` (until its input ends) or `drain`.
  */

@@ -64,7 +64,7 @@ describe("the journal's file", () => {
     expect(failed?.error).toBeTruthy();
   });
 
-  test("[J75] a failed row that somebody sets to pending by hand goes again to whom it failed with, and to nobody else", async () => {
+  test("[J75] a failed row that is set to pending by hand goes again only to the subscribers that failed", async () => {
     await using all = await setup();
     const { bus, path, store } = all;
     const calls: string[] = [];
@@ -83,7 +83,7 @@ describe("the journal's file", () => {
     expect((await bus.failures()).count).toBe(1);
     await bus.stop();
     change(path, "UPDATE event_journal SET status = 'pending' WHERE id = ?", id);
-    // Whoever has come since is given it too.
+    // Later subscribers get it too.
     await using next = new EventBus({ store, host });
     subscribe(next, false);
     next.subscribe("tick", () => void calls.push("c"), { subscriberId: "c" });
@@ -93,7 +93,7 @@ describe("the journal's file", () => {
     expect((await next.query({ id, limit: 1 }))[0]?.status).toBe("done");
   });
 
-  test("[J75] one that was given up for its process's deaths, too, runs whatever had not succeeded when it is set to pending by hand", async () => {
+  test("[J75] a row that was given up after deaths runs its open steps when it is set to pending by hand", async () => {
     await using all = await setup();
     const { bus, path, store } = all;
     const calls: string[] = [];
@@ -102,7 +102,7 @@ describe("the journal's file", () => {
       bus.subscribe("tick", note, { subscriberId });
     }
     const id = await bus.publish("tick", "x", 1);
-    // What a pause leaves where one has failed for good and one is yet to come, and deaths since.
+    // The row after a pause, with one failed and one open step, and later deaths.
     change(
       path,
       "INSERT INTO delivery (event, subscriber, status, attempts, error) VALUES (?, 'a', 'failed', 1, 'no'), (?, 'b', 'retry', 2, 'no')",
@@ -161,7 +161,7 @@ describe("counted work", () => {
   }
 
   test("[J66] publish, handle, done costs two statements for an event and few commits for a thousand", async () => {
-    // Held: on a busy machine a timer would settle apart what the next write settles with it.
+    // Held: on a busy machine a timer would settle it alone, and not with the next write.
     await using all = await setup(new HeldTimers());
     const { bus, store } = all;
     const handled = { count: 0 };
@@ -180,7 +180,7 @@ describe("counted work", () => {
     const handled: number[] = [];
     bus.subscribe("tick", ({ id }) => void handled.push(id), { subscriberId: "s" });
     await bus.start();
-    // The first write is looked at by everybody, ourselves included; further looks wait for a timer.
+    // All processes look at the first write, this one too; further looks wait for a timer.
     await bus.publish("tick", "x", 0);
     await held.tasks();
     const { batches } = store.stats();

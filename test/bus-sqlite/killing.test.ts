@@ -1,6 +1,6 @@
 /**
- * Real processes on a real file, killed with signal 9 at moments that a seed chooses by what they have told. The oracle is this
- * process: it knows what was acknowledged, and looks at the file when everything is over.
+ * Real processes on a real file, killed with signal 9 at moments that a seed chooses from their output. The oracle is this
+ * process: it knows the acknowledged events, and checks the file at the end.
  */
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
@@ -34,7 +34,7 @@ async function allRows(store: Store): Promise<JournalRow[]> {
   }
 }
 
-/** What must be true of a file whose processes have all come to rest. */
+/** The rules of a file whose processes have all come to rest. */
 async function check(path: string, acknowledged: ReadonlyMap<string, number>): Promise<void> {
   await using store = await openSqliteStore({ path, host: systemHost() });
   const rows = await allRows(store);
@@ -53,7 +53,7 @@ async function check(path: string, acknowledged: ReadonlyMap<string, number>): P
 }
 
 describe("kill -9", () => {
-  test(`[J81] up to ${roundsMax(PART)} killed publishers and dispatchers lose nothing that was acknowledged; every effect happens once`, {
+  test(`[J81] up to ${roundsMax(PART)} killed publishers and dispatchers lose no acknowledged event; every effect happens once`, {
     timeout: timeoutMs(PART),
   }, async () => {
     const random = new SeededRandom(SEED);
@@ -73,7 +73,7 @@ describe("kill -9", () => {
         calls.push(...one.told("plain").map(([id]) => id!));
       };
       const start = (n: number, role: Role) => new BusProcess(path, `p${n}`, role);
-      // One of the two always publishes, so that there is always something to count and something to interrupt.
+      // One of the two always publishes, so that there is always work to count and to interrupt.
       let [publisher, other] = [start(kills, "publish"), start(kills + 1, "handle")];
       for (let here = 0; here < KILLS_PER_FILE; here++, kills++) {
         await Promise.all([publisher.hasTold("ready"), other.hasTold("ready")]);
@@ -155,7 +155,7 @@ describe("kill -9", () => {
   });
 });
 
-/** Jobs with a deadly event in their midst, whose id comes back. */
+/** Jobs with a deadly event in their midst, with the same id each time. */
 async function publishAround(path: string, names: readonly string[]): Promise<number> {
   await using store = await openSqliteStore({ path, host: systemHost() });
   const half = names.length / 2;
@@ -166,7 +166,7 @@ async function publishAround(path: string, names: readonly string[]): Promise<nu
   return ids[half]!;
 }
 
-/** What an operator does with events that were in hand whenever a process was killed: nobody can tell whose fault that was. Says how many. */
+/** The part of an operator for events that were held at each kill, whose guilt is unknown. Returns their number. */
 async function requeueSuspects(path: string): Promise<number> {
   await using store = await openSqliteStore({ path, host: systemHost() });
   const bus = new EventBus({ store, host: systemHost() });

@@ -1,5 +1,5 @@
 /**
- * A process whose last work is an event that a commit appended: nothing else keeps it alive. Prints `heard` and how many it heard.
+ * A process whose last work is an event that a commit appended: no other work keeps it alive. Prints `heard` and how many it heard.
  * Argument: the file.
  */
 import { argv } from "node:process";

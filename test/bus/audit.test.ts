@@ -75,7 +75,7 @@ describe("looking at the journal", () => {
   test("[J95] between two pages of the journal, and two claims of a backlog, others get in", async () => {
     const { host, disk, act, another } = setup();
     const inner = memoryStore({ host, disk });
-    // Pages and claims that were asked for in one step of the host: between two steps whoever else has a task gets in.
+    // Pages and claims that were asked for in one step of the host: other tasks run between two steps.
     let inStep = 0;
     let most = 0;
     const counted = <Method extends (...values: never[]) => unknown>(method: Method) =>
@@ -128,7 +128,7 @@ describe("looking at the journal", () => {
     expect(await found({ status: "pending", order: "descending" })).toEqual([2, 1]);
   });
 
-  test("[J76] a tail gives what is there, from a position, of a topic or pattern, over many pages", async () => {
+  test("[J76] a tail gives the present events, from a position, of a topic or pattern, over many pages", async () => {
     const { bus, act, store } = setup();
     const topics = ["email.received", "email.sent", "tick"];
     const count = 2 * JOURNAL_PAGE_ROWS + 7;
@@ -142,7 +142,7 @@ describe("looking at the journal", () => {
     expect((await act(() => idsOf(bus.tail({ topic: "email.*" })))).slice(0, 4)).toEqual([1, 2, 4, 5]);
   });
 
-  test("[J76] a tail that follows gets what comes, from here and from others, until it is aborted", async () => {
+  test("[J76] a tail that follows gets later events of this and other processes, until it is aborted", async () => {
     const { bus, act, another, host } = setup();
     const ids: number[] = [];
     const end = new AbortController();
@@ -229,7 +229,7 @@ describe("looking at the journal", () => {
     expect(await act(() => bus.requeue({ topic: "User.notify" }))).toEqual([]);
   });
 
-  test("[J76] who goes on from where events are gone is told which, and can go on after them", async () => {
+  test("[J76] a reader that resumes where events were removed hears which, and can resume after them", async () => {
     const { bus, act, store } = setup({ retention: { maxSettled: 2 } });
     bus.subscribe("slow", () => new Promise(() => {}), { subscriberId: "s", timeoutMs: 3_600_000 });
     await act(() => bus.start());
@@ -240,7 +240,7 @@ describe("looking at the journal", () => {
     await publish("slow", 1);
     await publish("tick", 6);
     await act(() => bus.sweep());
-    // Whoever wants what there is gets it; 4 is not settled.
+    // A reader of the present events gets them; 4 is not settled.
     for (const from of [{}, { from: "start" }]) expect(await act(() => idsOf(bus.tail(from)))).toEqual([4, 9, 10]);
     const gone = async (from: number, topic?: string) => {
       const given: number[] = [];
@@ -259,7 +259,7 @@ describe("looking at the journal", () => {
     expect(await gone(10)).toEqual([undefined]);
   });
 
-  test("[J76] who goes on from where all up to the end is gone is told so, and whoever follows is, whenever it goes", async () => {
+  test("[J76] a reader that resumes where all later events were removed hears of it, and so does one that follows", async () => {
     const { bus, act, host, store } = setup({ retention: { maxSettled: 0 } });
     await act(() => bus.start());
     const publish = () => act(() => bus.publish("tick", "x", 1));
@@ -279,7 +279,7 @@ describe("looking at the journal", () => {
     const gone = (from: number) => act(() => idsOf(bus.tail({ from: cursorAt(store, from) })).catch(toldOf));
     for (const from of [2, 6]) expect(await gone(from)).toBe(`BUS_EVENTS_GONE ${cursorAt(store, 7)}`);
     for (const from of [7, 8]) expect(await gone(from)).toEqual([]);
-    // From the beginning is whatever there is.
+    // From the beginning means from the first present event.
     expect(await act(() => idsOf(bus.tail({ from: "start" })))).toEqual([]);
     // It was given 6, and has not asked for 7 before that was gone.
     await act(async () => hung.resolve());
@@ -319,7 +319,7 @@ describe("looking at the journal", () => {
     expect(asked.indexOf("append") < asked.lastIndexOf(step)).toBe(true);
   });
 
-  test("[J79] observers are told what goes wrong, and one that throws disturbs nothing", async () => {
+  test("[J79] observers hear of faults, and one that throws has no effect on the bus", async () => {
     const { bus, act, row, host } = setup({
       observe: ({ kind }) => {
         throw new Error(`told of ${kind}`);

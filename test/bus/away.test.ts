@@ -27,7 +27,7 @@ async function served() {
 }
 
 describe("a store that is away", () => {
-  test("[J176] [S238] nothing is claimed and no lease is lost; what waited is handled when the store is back", async () => {
+  test("[J176] [S238] no event is claimed and no lease is lost; waiting events are handled when the store is back", async () => {
     const { host, line, bus, act, handled, elsewhere, kinds } = await served();
     line.cut();
     await act(() => elsewhere.publish("tick", "x", 1));

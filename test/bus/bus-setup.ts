@@ -1,4 +1,4 @@
-/** What every test of the bus starts from: simulated time, a memory disk that outlives buses, and buses on it. */
+/** The start of every test of the bus: simulated time, a memory disk that outlives buses, and buses on it. */
 import { EventBus, type EventBusOptions } from "../../src/bus/event-bus.ts";
 import type { BusObservation } from "../../src/bus/observation.ts";
 import { Space } from "../../src/cells/space.ts";
@@ -18,7 +18,7 @@ export interface Setup {
   readonly observed: BusObservation[];
   /** Another bus on the same disk, as another process would have it. */
   another(options?: Partial<EventBusOptions>): EventBus;
-  /** Runs an action of the test and everything that follows from it without time passing. */
+  /** Runs an action of the test and all work that follows from it without passing of time. */
   act<T>(action: () => Promise<T>): Promise<T>;
   row(id: number): Promise<JournalRow>;
   /** For writes and reads beside the bus. */
@@ -66,7 +66,7 @@ export function deferred<T = void>(): {
   return Promise.withResolvers<T>();
 }
 
-/** The store with some of its methods replaced: what a fault of the disk or the network looks like from above. */
+/** The store with some of its methods replaced, as by a fault of the disk or the network. */
 export function withFaults(store: Store, faults: Partial<Store>): Store {
   return new Proxy(store, {
     get(target, key) {

@@ -1,4 +1,4 @@
-/** A bus that deals in commands: the same machinery, with exactly one subscriber to each type, and what happened to it before in sight. */
+/** A bus of commands: exactly one subscriber for each type, which knows the former attempts. */
 import { describe, expect, test } from "#test";
 import type { EventBusOptions } from "../../src/bus/event-bus.ts";
 import { simulatedProcess } from "../../src/host/simulated-process.ts";
@@ -28,7 +28,7 @@ describe("a bus for commands", () => {
     expect(handled).toEqual(["one"]);
   });
 
-  test("[J94] it takes commands alone, and a bus for events leaves them to it, whatever it subscribes to", async () => {
+  test("[J94] it takes commands alone, and a bus for events takes none, also with a wildcard", async () => {
     const { bus, act, another } = setup(COMMANDS);
     const events = another();
     const heard: string[] = [];
@@ -48,7 +48,7 @@ describe("a bus for commands", () => {
     expect(thrown).toMatchObject({ code: "BUS_EVENT_INVALID" });
   });
 
-  test("[J94] a command that nobody handles any more has failed", async () => {
+  test("[J94] a command without a subscriber has failed", async () => {
     const { bus, act, row } = setup(COMMANDS);
     await act(() => bus.keep(order("one"), "worker"));
     await act(() => bus.start());
@@ -56,7 +56,7 @@ describe("a bus for commands", () => {
     expect(await row(1)).toMatchObject({ status: "failed", error: "no capability handles it" });
   });
 
-  test("[J94] a handler is told how many processes have died over what it is given", async () => {
+  test("[J94] a handler knows how many processes have died with its command", async () => {
     const { bus, act, host, disk, another } = setup(COMMANDS);
     const process = simulatedProcess(host);
     const killed = another({ ...COMMANDS, host: process, store: memoryStore({ host: process, disk }) });

@@ -125,7 +125,7 @@ describe("a declared consumer that does not run", () => {
 });
 
 describe("processes with different subscribers", () => {
-  test("[J100] each consumer gets every event once, whichever process publishes or takes it", async () => {
+  test("[J100] each consumer gets every event once, from and in any process", async () => {
     const { bus, another, act, host, row } = setup();
     const [a, b] = [recorder(), recorder()];
     bus.subscribe("tick", a.handler, { subscriberId: "a" });

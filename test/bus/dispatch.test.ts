@@ -26,7 +26,7 @@ describe("dispatching", () => {
     expect(host.monotonic()).toBe(startMs);
   });
 
-  test("[J49] what another process publishes is delivered when the store tells, and by the poll when it does not", async () => {
+  test("[J49] an event of another process is delivered at the notice of the store, and by the poll without a notice", async () => {
     for (const wake of ["told", "lost"] as const) {
       const { host, disk, another, act } = setup();
       const mine = memoryStore({ host, disk });
@@ -134,7 +134,7 @@ describe("dispatching", () => {
     expect((await row(id)).status).toBe("pending");
     await act(() => bus.start());
     expect(await row(id)).toMatchObject({ status: "done", attempts: 1, outcome: "unheard", reason: "no subscriber" });
-    // It runs: what nobody wants is never claimed.
+    // It runs: an event without a subscriber is never claimed.
     const next = await act(() => bus.publish("tick", "clock", 2));
     expect(await row(next)).toMatchObject({ status: "done", attempts: 0, outcome: "unheard", reason: "no subscriber" });
   });
@@ -222,7 +222,7 @@ describe("dispatching", () => {
     expect(await inner.count()).toMatchObject({ done: 10, processing: 0 });
   });
 
-  test("[J67] what a process holds is bounded; the rest waits in the journal and is handled later", async () => {
+  test("[J67] the events that a process holds are bounded; others wait in the journal and are handled later", async () => {
     const { bus, act, store, host } = setup();
     const gate = deferred();
     let handled = 0;
@@ -287,7 +287,7 @@ describe("dispatching", () => {
     expect(slow).toEqual([1, 2]);
   });
 
-  test("[J69] a paused bus starts nothing and holds nothing back from others; resumed, it goes on", async () => {
+  test("[J69] a paused bus starts no handler and keeps no event from other processes; resumed, it goes on", async () => {
     const { bus, act, another, store } = setup();
     const { ids, handler } = recorder();
     bus.subscribe("tick", handler, { subscriberId: "s" });
@@ -308,7 +308,7 @@ describe("dispatching", () => {
     expect(others.ids).toEqual([2]);
   });
 
-  test("[J69] what a pause gave back is taken up again at once, also when the store tells nothing", async () => {
+  test("[J69] events that a pause gave back are claimed again at once, also without a notice of the store", async () => {
     const { host, disk, act, another } = setup();
     const inner = memoryStore({ host, disk });
     const bus = another({ store: withFaults(inner, { watch: () => () => {} }), concurrency: 1 });
@@ -324,7 +324,7 @@ describe("dispatching", () => {
     expect((await inner.count()).done).toBe(50);
   });
 
-  test("[J67] the bound on what may wait shrinks while events wait long, and grows again where it stood in the way", () => {
+  test("[J67] the bound on waiting events shrinks while they wait long, and grows again when it is reached", () => {
     const bound = new WaitingBound(10);
     bound.waited(EVENT_WAIT_MS_MAX);
     expect(bound.limit).toBe(EVENTS_WAITING_MAX);

@@ -1,4 +1,4 @@
-/** The two gates in front of a handler, the slots of its subscription and the order of its key, and what comes to whoever stands there. */
+/** The two gates before a handler, the slots of its subscription and the order of its key, and events that wait at them. */
 import { describe, expect, test } from "#test";
 import { EventRun } from "../../src/bus/event-run.ts";
 import { HeldEvents } from "../../src/bus/held-events.ts";
@@ -16,7 +16,7 @@ const SETTLE_MS = 10;
 
 /**
  * Publishes events 1, 2 and 3 to a handler that takes one at a time; the first is inside until it is let out. Settles take their time, so that
- * what was given back is still on its way when there is a slot.
+ * the give-back is still on its way when there is a slot.
  */
 async function oneInside() {
   const made = setup();
@@ -45,7 +45,7 @@ async function oneInside() {
 }
 
 describe("gates", () => {
-  test("[J69] pause gives back what stands in the line of a busy subscription, and starts none of it when there is a slot", async () => {
+  test("[J69] pause gives back the events in the line of a busy subscription, and starts none of them when there is a slot", async () => {
     const { bus, act, store, ids, letOut, settled } = await oneInside();
     bus.pause();
     await letOut();
@@ -58,7 +58,7 @@ describe("gates", () => {
     expect(await store.count()).toMatchObject({ pending: 0, processing: 0, done: 3 });
   });
 
-  test("[J69] pause gives back what waits for a slot of the bus", async () => {
+  test("[J69] pause gives back events that wait for a slot of the bus", async () => {
     const { bus, act, store } = setup({ concurrency: 1 });
     const inside = deferred();
     bus.subscribe("tick", () => inside.promise, { subscriberId: "s" });
@@ -69,7 +69,7 @@ describe("gates", () => {
     expect(await store.count()).toMatchObject({ pending: 2, processing: 1 });
   });
 
-  test("[J73] stop gives back what stands in the line of a busy subscription, and starts none of it when there is a slot", async () => {
+  test("[J73] stop gives back the events in the line of a busy subscription, and starts none of them when there is a slot", async () => {
     const { bus, host, store, ids, letOut } = await oneInside();
     const stopping = bus.stop();
     await host.advance(SETTLE_MS / 2);
@@ -79,7 +79,7 @@ describe("gates", () => {
     expect(await store.count()).toMatchObject({ pending: 2, processing: 0, done: 1 });
   });
 
-  test("[J68] an event that waits for a slot is handled once, whatever its order is asked meanwhile", async () => {
+  test("[J68] an event that waits for a slot is handled once, also if its order is checked meanwhile", async () => {
     const { bus, act } = setup();
     const first = deferred();
     const { ids, handler } = recorder();
@@ -94,7 +94,7 @@ describe("gates", () => {
     await act(() => bus.start());
     await act(() => bus.publish("tick", "x", "a"));
     await act(() => bus.publish("tick", "x", "b"));
-    // An id that is not held here: the journal has to be asked before what comes after it.
+    // An id that is not held here: the journal has to be asked before later events.
     await act(() => bus.publish("unheard", "x", 0));
     await act(() => bus.publish("tick", "x", "c"));
     expect(ids).toEqual([1]);
@@ -110,7 +110,7 @@ describe("gates", () => {
     expect((await store.count()).done).toBe(3);
   });
 
-  test("[J43] what stands in the line of a subscription that is gone passes it by", async () => {
+  test("[J43] events in the line of a removed subscription skip it", async () => {
     const { bus, ids, store, letOut, settled } = await oneInside();
     bus.unsubscribe("tick", "s");
     await letOut();
@@ -119,7 +119,7 @@ describe("gates", () => {
     expect((await store.count()).done).toBe(3);
   });
 
-  test("[J67] a line is no longer than what waits in it, however often that was given back and came again", async () => {
+  test("[J67] a line is as long as the number of its waiting events, also if they were given back and came again", async () => {
     const { host, store } = setup();
     const parts = { host, store, subscriptions: new Subscriptions(), observe: () => undefined };
     const held = new HeldEvents({ host, serial: new SerialOrder(parts), concurrency: 1 });
@@ -149,7 +149,7 @@ describe("gates", () => {
     }
   });
 
-  test("[J89] who was given back while he stood in line waits there no more", async () => {
+  test("[J89] an event that was given back leaves its line", async () => {
     const { bus, act } = await oneInside();
     expect(bus.subscriptions()).toMatchObject([{ running: 1, waiting: 2 }]);
     await act(async () => bus.pause());

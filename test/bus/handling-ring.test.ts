@@ -1,4 +1,4 @@
-/** The last handlings, in memory: found by id, cause and correlation; bounded; an end that comes too late changes nothing. */
+/** The last handlings, in memory: found by id, cause and correlation; bounded; a late end has no effect. */
 import { describe, expect, test } from "#test";
 import { HandlingRing } from "../../src/bus/handling-ring.ts";
 import { simulatedHost } from "../../src/host/simulated-host.ts";
@@ -27,7 +27,7 @@ describe("the handling ring", () => {
     expect(ring.lastOf("shop", 5)).toHaveLength(1);
   });
 
-  test("[K70] the oldest handling makes room, and an end that comes after that changes nothing", () => {
+  test("[K70] the oldest handling makes room, and its later end has no effect", () => {
     const ring = new HandlingRing(simulatedHost(1), 3);
     const places = ["a", "b", "c", "d"].map((id) => ring.given(command(id), id, "x"));
     ring.ended(places[0] as number, "late");

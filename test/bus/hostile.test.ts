@@ -1,4 +1,4 @@
-/** What a handler throws or returns may be anything, and what an event comes to may be nothing that a store takes: neither is anybody else's trouble. */
+/** Handlers may throw or return any value, and a store may refuse an outcome: no other event is affected. */
 import { describe, expect, test } from "#test";
 import type { Settlement } from "../../src/store/journal.ts";
 import { type Store, StoreError } from "../../src/store/store.ts";
@@ -13,7 +13,7 @@ function revoked(): object {
 
 const UNPRINTABLE = "an unprintable value was thrown";
 
-/** What a handler may do, and the error of its event. */
+/** The conduct of a handler, and the error of its event. */
 const HOSTILE: readonly (readonly [string, () => unknown, string])[] = [
   ["throws a revoked proxy", () => Promise.reject(revoked()), UNPRINTABLE],
   [
@@ -54,7 +54,7 @@ const HOSTILE: readonly (readonly [string, () => unknown, string])[] = [
 
 describe("hostile handlers", () => {
   for (const [what, handler, error] of HOSTILE) {
-    test(`[J50] [J52] the event of a handler that ${what} has failed, and nothing else happens`, async () => {
+    test(`[J50] [J52] the event of a handler that ${what} has failed, and no other event`, async () => {
       const all = setup();
       const { bus, act, host, row } = all;
       const space = await all.openSpace();
@@ -77,7 +77,7 @@ describe("hostile handlers", () => {
     });
   }
 
-  test("[J61] a retry policy is given what cannot even be asked for its class, and may throw that too", async () => {
+  test("[J61] a retry policy gets a thrown value without a readable class, and may throw it too", async () => {
     const { bus, act, row } = setup();
     const when = (): never => {
       throw revoked();
@@ -90,8 +90,8 @@ describe("hostile handlers", () => {
   });
 });
 
-describe("settles that the store refuses for what they are", () => {
-  /** Two events that fail and two that go well, settled together; of the first the store takes nothing but that it has failed. */
+describe("settlements that the store refuses for their content", () => {
+  /** Two events that fail and two that go well, settled together; of the first one the store takes only the failure. */
   async function settled(isRefused: (settlement: Settlement) => boolean) {
     const all = setup();
     const { act, host, another } = all;
@@ -120,12 +120,12 @@ describe("settles that the store refuses for what they are", () => {
     const { store, row, bus, host } = await settled(({ deliveries }) => deliveries !== undefined);
     await host.advance(10);
     expect(await store.count()).toEqual({ pending: 0, processing: 0, done: 2, failed: 2 });
-    expect((await row(1)).error).toBe("what it has come to cannot be settled: an outcome: is not JSON");
+    expect((await row(1)).error).toBe("its outcome cannot be settled: an outcome: is not JSON");
     expect((await row(2)).error).toBe("s: no");
     expect(bus.busy).toBe(false);
   });
 
-  test("[J55] one of which nothing is taken is offered again alone, now and then", async () => {
+  test("[J55] a settlement that is always refused is offered again alone, now and then", async () => {
     const { store, host, calls } = await settled(() => true);
     await host.advance(10);
     expect(await store.count()).toEqual({ pending: 0, processing: 1, done: 2, failed: 1 });

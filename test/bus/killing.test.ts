@@ -66,7 +66,7 @@ describe("events in hand when a process dies", () => {
     expect([calls, (await all.row(id!)).status]).toEqual([1, "done"]);
   });
 
-  test("[J88] whatever kills processes, and whenever: only what has begun in three that died is failed for it, and a killer always is", async () => {
+  test("[J88] at any cause and time of death: only an event that had begun in three dead processes fails for it, and a poison message always does", async () => {
     const lives = fc.array(
       fc.record({ answers: fc.integer({ min: 1, max: 9 }), afterMs: fc.integer({ min: 0, max: 40 }) }),
       {
@@ -95,7 +95,7 @@ describe("events in hand when a process dies", () => {
         await all.host.advance(3 * LEASE_MS);
       };
       for (const { answers, afterMs } of lives) await live(answers, afterMs);
-      // From here on only what is deadly kills: so many lives let every killer be found out.
+      // From here on only poison messages kill: so many lives find all of them.
       for (let left = 0; left <= topics.length * EVENT_DEATHS_MAX; left++)
         await live(Number.POSITIVE_INFINITY, LEASE_MS);
       for (const [n, id] of ids.entries()) {

@@ -158,7 +158,7 @@ describe("leases", () => {
     expect(others.map(({ status }) => status)).toEqual(others.map(() => "done"));
   });
 
-  test("[J72] recover counts what it puts back, and takes nothing from a process that lives", async () => {
+  test("[J72] recover counts the events that it puts back, and takes none from a living process", async () => {
     const all = setup();
     const { act, host, another } = all;
     const killed = processBus(all);
@@ -177,7 +177,7 @@ describe("leases", () => {
     living.process.resume();
   });
 
-  test("[J71] a process that was away for longer than its lease changes nothing that others have done since", async () => {
+  test("[J71] a process that was away for longer than its lease does not change later results of others", async () => {
     const all = setup();
     const { bus, act, host, row, observed } = all;
     const zombie = processBus(all);
@@ -203,7 +203,7 @@ describe("leases", () => {
     expect((await row(next)).status).toBe("failed");
   });
 
-  test("[J71] a process that was away with a full queue starts nothing of it before it knows whose it is", async () => {
+  test("[J71] a process that was away with a full queue starts none of its events before their owner is known", async () => {
     const all = setup();
     const { bus, act, host, store } = all;
     const zombie = processBus(all);
@@ -234,7 +234,7 @@ describe("leases", () => {
     zombie.bus.checkInvariants();
   });
 
-  test("[J71] a lease that expired unnoticed comes back to life, and its events are settled by who holds them", async () => {
+  test("[J71] a lease that expired unnoticed is current again, and its holder settles its events", async () => {
     const all = setup();
     const { act, host, row } = all;
     const sleeper = processBus(all);
@@ -250,7 +250,7 @@ describe("leases", () => {
     expect((await row(id)).status).toBe("done");
   });
 
-  test("[J71] what waited through an absence that nobody noticed is handled when the lease is known to be ours", async () => {
+  test("[J71] events that waited through an unnoticed absence are handled when the lease is known to be current", async () => {
     const all = setup();
     const { act, host, store } = all;
     const sleeper = processBus(all);

@@ -1,8 +1,8 @@
-/** Who is no longer waited for, or has changed his mind, publishes nothing. */
+/** Handlers that were left behind, and publishers that gave up, publish no event. */
 import { describe, expect, test } from "#test";
 import { deferred, recorder, setup } from "./bus-setup.ts";
 
-/** A handler that emits when it is let go on, and what came of that. */
+/** A handler that emits when it is released, and the outcome. */
 async function emitsLate(timeoutMs: number) {
   const made = setup();
   const { bus, act } = made;
@@ -11,7 +11,7 @@ async function emitsLate(timeoutMs: number) {
   const came: unknown[] = [];
   const late = async (_event: unknown, context: { emit(topic: string, payload: unknown): Promise<number> }) => {
     await gate.promise;
-    // This one nobody waits for.
+    // No code waits for this one.
     void context.emit("late", 1);
     await context.emit("late", 2).then(
       (id) => came.push(id),
@@ -25,8 +25,8 @@ async function emitsLate(timeoutMs: number) {
   return { ...made, came, ids, goOn: () => act(async () => gate.resolve()) };
 }
 
-describe("who is left behind", () => {
-  test("[J63] a plain handler that has timed out emits nothing any more, and is told so", async () => {
+describe("handlers that were left behind", () => {
+  test("[J63] a plain handler that has timed out emits no event any more, and gets an error", async () => {
     const { host, store, came, ids, goOn } = await emitsLate(50);
     await host.advance(50);
     await goOn();
@@ -71,7 +71,7 @@ describe("who is left behind", () => {
     expect((await store.query({ limit: 9 })).map(({ message }) => message?.data)).toEqual([1, 3]);
   });
 
-  test("[J47] one that is aborted alone in its turn asks nothing of the store", async () => {
+  test("[J47] a publish that is aborted alone in its turn sends no call to the store", async () => {
     const { bus, act, store } = setup();
     const changed = new AbortController();
     const publishing = act(() => Promise.allSettled([bus.publish("tick", "clock", 1, { signal: changed.signal })]));

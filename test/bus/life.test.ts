@@ -15,7 +15,7 @@ describe("life of a bus", () => {
     expect((await row(id)).status).toBe("done");
   });
 
-  test("[J83] idle waits for what is in hand and for what others have put into the journal, not for retries", async () => {
+  test("[J83] idle waits for held events and for those of others in the journal, not for retries", async () => {
     const { bus, act, host, store, another } = setup();
     const { ids, handler } = recorder();
     const slow = async (event: Parameters<typeof handler>[0]) => {
@@ -64,7 +64,7 @@ describe("life of a bus", () => {
     expect(ids).toEqual([id]);
   });
 
-  test("[J73] so it is under a lease in doubt: nobody else gets its event while it may run", async () => {
+  test("[J73] stop under a lease in doubt keeps the event of a running handler from other processes", async () => {
     const { act, host, row, another, store: inner } = setup();
     let isAnswered = true;
     const store = withFaults(inner, {
@@ -77,7 +77,7 @@ describe("life of a bus", () => {
     bus.subscribe("tick", () => new Promise(() => {}), { subscriberId: "s" });
     await act(() => bus.start());
     const id = await act(() => bus.publish("tick", "clock", 1));
-    // What was written under the same lease is not known: it is renewed until its handlers are over, and closed then.
+    // The rows of the same lease are not known: it is renewed until its handlers are over, and closed then.
     isAnswered = false;
     await act(() => bus.publish("tick", "clock", 2).catch(() => 0));
     await act(() => bus.stop({ graceMs: 100 }));
@@ -154,7 +154,7 @@ describe("life of a bus", () => {
     bus.subscribe("tick", () => host.yield(), { subscriberId: "s" });
     await act(() => bus.start());
     await act(() => bus.publish("tick", "clock", 1));
-    // The look at what was written last is put off while the bus is busy, and is work.
+    // The check of the last writes is put off while the bus is busy, and is work.
     await host.advance(WATCH_PAUSE_MS);
     expect(host.idle).toBe(true);
     await act(() => bus.stop());

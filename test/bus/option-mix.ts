@@ -1,7 +1,7 @@
 /**
  * A world of one or two buses on one disk, whose subscriptions mix all options that can hold a handler up: concurrency, serial keys, retries,
- * handlers that end at once or later. Events come alone and together, also such that nobody wants; buses are paused and resumed, failed
- * events requeued, subscriptions exchanged for others of the same name. Nobody dies and no store fails: so every handler is called once for each attempt, and nothing but that.
+ * handlers that end at once or later. Events come alone and together, also without a subscriber; buses are paused and resumed, failed
+ * events requeued, subscriptions exchanged for others of the same name. No process dies and no store fails: so every handler is called exactly once for each attempt.
  */
 import { EventBus } from "../../src/bus/event-bus.ts";
 import { pause } from "../../src/host/pause.ts";
@@ -16,7 +16,7 @@ const PATTERNS = ["t.a", "t.b", "t.*"];
 const KEYS = 3;
 const REST_MS = 60_000;
 
-/** What a run met with; rare things must be met by some seed. */
+/** The cases that a run met; some seed must meet each rare case. */
 export interface Sightings {
   handled: number;
   /** Runs that stood in the line of a subscription. */
@@ -56,14 +56,14 @@ export class OptionMix {
   readonly #publishing: Promise<unknown>[] = [];
   /** Handlers at work, by subscriber. */
   readonly #inside = new Map<string, Set<Call>>();
-  /** What was called, by subscriber, event, requeue and attempt. */
+  /** The calls, by subscriber, event, requeue and attempt. */
   readonly #calls = new Set<string>();
   readonly #succeeded = new Set<string>();
   /** The event that was called last, by subscriber and key. */
   readonly #last = new Map<string, number>();
   readonly #requeues = new Map<number, number>();
   #subscribed = 0;
-  /** What handlers have seen that must not be; thrown there, it would be one more failure of theirs. */
+  /** Broken rules that handlers have seen; thrown there, they would be one more failure of the handler. */
   readonly #faults: string[] = [];
   readonly sightings: Sightings = {
     handled: 0,
@@ -136,7 +136,7 @@ export class OptionMix {
     );
   }
 
-  // What a handler is called for -------------------------------------------------------------------------------------------
+  // Calls of handlers -------------------------------------------------------------------------------------------
 
   #begin(
     { subscriberId, concurrency = Number.POSITIVE_INFINITY, isSerial }: Wanted,
@@ -159,7 +159,7 @@ export class OptionMix {
   #checkOrder(name: string, subscriberId: string, { bus, id, key }: Call): void {
     for (const one of this.#inside.get(subscriberId) ?? []) {
       if (one.key !== key || one.id === id) continue;
-      // What is requeued does not know of a later one that another process has begun.
+      // A requeued event does not wait for a later one that another process has begun.
       const isExcused = one.bus !== bus && this.#requeues.has(Math.min(id, one.id));
       if (!isExcused) this.#faults.push(`${name}: event ${one.id} of its key is inside`);
     }
@@ -176,7 +176,7 @@ export class OptionMix {
     this.sightings.handled++;
   }
 
-  // What happens -------------------------------------------------------------------------------------------------------------
+  // Actions -------------------------------------------------------------------------------------------------------------
 
   async #act(bus: EventBus): Promise<void> {
     const chance = this.#below(100);
@@ -229,7 +229,7 @@ export class OptionMix {
     }
   }
 
-  // What it came to ----------------------------------------------------------------------------------------------------------
+  // Results ----------------------------------------------------------------------------------------------------------
 
   async #check(): Promise<void> {
     const rows = await memoryStore({ host: this.#world, disk: this.#disk }).query({ limit: 100_000 });

@@ -1,4 +1,4 @@
-/** Options that nobody can mean are refused where they are given. */
+/** Senseless options are refused where they are given. */
 import { describe, expect, test } from "#test";
 import { EventBus } from "../../src/bus/event-bus.ts";
 import { TIMER_DELAY_MS_MAX } from "../../src/limits.ts";
@@ -6,7 +6,7 @@ import { setup } from "./bus-setup.ts";
 
 const MISUSE = { code: "BUS_MISUSE" };
 
-/** What was thrown. */
+/** The thrown value. */
 function thrownBy(code: () => unknown): unknown {
   try {
     code();
@@ -17,7 +17,7 @@ function thrownBy(code: () => unknown): unknown {
 }
 
 describe("options of a bus", () => {
-  test("[J44] no options, and a space that is no replica, are refused with what to pass", () => {
+  test("[J44] no options, and a space that is no replica, are refused with a remedy", () => {
     const { bus } = setup();
     const handler = () => undefined;
     expect(thrownBy(() => bus.subscribe("tick", handler, undefined as never))).toMatchObject(MISUSE);

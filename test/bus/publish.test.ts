@@ -48,7 +48,7 @@ describe("publishing", () => {
     expect(calls).toBe(1);
   });
 
-  test("[J40] what was acknowledged is in the journal of a new bus", async () => {
+  test("[J40] an acknowledged event is in the journal of a new bus", async () => {
     const { bus, act, another } = setup();
     const id = await act(() => bus.publish("email.received", "mail", { from: "ada" }, { correlation: "c" }));
     const [row] = await act(() => another().query({ id, limit: 1 }));
@@ -65,7 +65,7 @@ describe("publishing", () => {
     expect(await act(() => refusal(bus.publish("email..received", "mail", null)))).toBe("TOPIC_INVALID");
   });
 
-  test("[J45] what is not pure JSON is refused and leaves no row", async () => {
+  test("[J45] data that is not pure JSON is refused and leaves no row", async () => {
     const { bus, act, store } = setup();
     const cyclic: { self?: unknown } = {};
     cyclic.self = cyclic;
@@ -103,7 +103,7 @@ describe("publishing", () => {
     expect(JSON.stringify(stored)).toBe('{"now":1}');
   });
 
-  test("[J45] a publisher that changes its payload afterwards changes nothing that handlers see", async () => {
+  test("[J45] handlers do not see later changes of a payload", async () => {
     const { bus, act } = setup();
     const seen: unknown[] = [];
     bus.subscribe("tick", (event) => void seen.push(event.payload), { subscriberId: "s" });
@@ -123,7 +123,7 @@ describe("publishing", () => {
     expect(Object.keys(plain.message?.metadata ?? {}).sort()).toEqual(["id", "timestamp"]);
   });
 
-  test("[J46] what a handler emits carries the event's correlation, and the event as its cause", async () => {
+  test("[J46] an event of a handler carries the correlation of its event, and that event as its cause", async () => {
     const { bus, act, row } = setup();
     bus.subscribe("email.received", (_event, context) => context.emit("user.notify", { text: "mail" }), {
       subscriberId: "notifier",
@@ -148,7 +148,7 @@ describe("publishing", () => {
     expect(await act(() => bus.publishMany([]))).toEqual([]);
   });
 
-  test("[J47] ids follow the order of the calls of one turn, whichever way was taken", async () => {
+  test("[J47] ids follow the order of the calls of one turn, in each way of publishing", async () => {
     const { bus, act, host } = setup();
     const message = eventMessage(host, "Email.Received", {});
     const all = () =>
@@ -162,7 +162,7 @@ describe("publishing", () => {
     expect(await act(all)).toEqual([1, [2, 3], 4, 5, 6]);
   });
 
-  test("[J47] a message that somebody else made is published once, however often it is sent", async () => {
+  test("[J47] a message that another sender made is published once, however often it is sent", async () => {
     const { bus, act, host, row } = setup();
     const { ids, handler } = recorder();
     bus.subscribe("Email.Received", handler, { subscriberId: "s" });
@@ -186,7 +186,7 @@ describe("publishing", () => {
   });
 
   for (const bound of ["allowed", "of the journal"] as const) {
-    test(`[J47] and the others keep their place, whatever was sent after them (more than is ${bound})`, async () => {
+    test(`[J47] an oversized event does not reorder the others, also before later events (more than is ${bound})`, async () => {
       const { act, host, another } = setup();
       const bytes = bound === "allowed" ? 100 : PAYLOAD_BYTES_MAX;
       const store = memoryStore({ host, disk: new MemoryDisk({ payloadBytesMax: bytes }) });
@@ -210,7 +210,7 @@ describe("publishing", () => {
     });
   }
 
-  test("[J47] of what the store could not write nothing is stored later, after what was sent meanwhile", async () => {
+  test("[J47] an event that the store could not write is not stored later, after newer events", async () => {
     const { act, another, store: inner } = setup();
     let isBusy = true;
     const store = withFaults(inner, {
@@ -238,7 +238,7 @@ describe("publishing", () => {
     expect((await store.count()).pending).toBe(0);
   });
 
-  test("[J47] a store that cannot write makes publish reject with what to do, and the bus lives on", async () => {
+  test("[J47] a store that cannot write makes publish reject with a remedy, and the bus lives on", async () => {
     const good = setup();
     const outcomes = [
       { class: "failed", reason: "store-full" },
@@ -264,7 +264,7 @@ describe("publishing", () => {
     expect(await act(() => another().publish("tick", "clock", 1))).toBe(1);
   });
 
-  test("[J55] [J46] what a handler emits and does not wait for is asked of the store before its event is settled", async () => {
+  test("[J55] [J46] an event that a handler emits without waiting is appended before the handler's event is settled", async () => {
     const host = simulatedHost(1);
     const asked: string[] = [];
     const inner = memoryStore({ host });
@@ -295,7 +295,7 @@ describe("publishing", () => {
     await host.run(() => bus.stop());
   });
 
-  test("[J55] what a handler emits is there when its event is settled, also beside something too large", async () => {
+  test("[J55] an event of a handler is stored when the handler's event is settled, also beside an oversized one", async () => {
     const { act, another, store: inner } = setup();
     const seen: unknown[] = [];
     const store = withFaults(inner, {

@@ -1,4 +1,4 @@
-/** A transactional handler that is run again begins like any other: within the bounds, and only for who holds the event. */
+/** A transactional handler that is run again begins like any other: within the bounds, and only while this process holds the event. */
 import { describe, expect, test } from "#test";
 import type { Event } from "../../src/bus/event.ts";
 import { Space } from "../../src/cells/space.ts";
@@ -9,7 +9,7 @@ import { deferred, recorder, setup, withFaults } from "./bus-setup.ts";
 
 const document = (id: string) => ({ scope: SHARED_SCOPE, id });
 
-/** A space that has nothing in memory of documents `a`, `b` and `c`, and whose loads wait for a gate. */
+/** A space without documents in memory: it has not loaded `a`, `b` and `c`, and whose loads wait for a gate. */
 async function unloaded(options: Parameters<typeof setup>[0] = {}) {
   const all = setup(options);
   const { host, store: inner } = all;
@@ -105,7 +105,7 @@ describe("transactional handlers that are run again", () => {
     expect((await row(id)).status).toBe("done");
   });
 
-  test("[J71] are not when somebody else has taken the event over", async () => {
+  test("[J71] are not when another process has taken the event over", async () => {
     const { bus, act, host, row, store, another, space, read, load } = await unloaded();
     let calls = 0;
     const { ids, handler } = recorder();

@@ -84,7 +84,7 @@ describe("retries, timeouts, requeueing", () => {
     expect(tried).toEqual(["slow", "fast", "fast"]);
   });
 
-  test("[J61] when is given what a transactional handler threw", async () => {
+  test("[J61] `when` gets the value that a transactional handler threw", async () => {
     const { bus, act, host, row, openSpace } = setup();
     const asked: unknown[] = [];
     const bad = new RangeError("for now");
@@ -102,7 +102,7 @@ describe("retries, timeouts, requeueing", () => {
   });
 
   for (const kind of ["returns at once", "returns a promise", "is transactional"]) {
-    test(`[J61] what throws in when, of a handler that ${kind}, fails the delivery with both reasons`, async () => {
+    test(`[J61] a policy whose when throws, of a handler that ${kind}, fails the delivery with both reasons`, async () => {
       const { bus, act, host, row, openSpace } = setup();
       const when = () => {
         throw new TypeError("no such property");
@@ -122,7 +122,7 @@ describe("retries, timeouts, requeueing", () => {
     });
   }
 
-  test("[J55] a retry runs only what has not succeeded, and not what has failed for good", async () => {
+  test("[J55] a retry runs only subscribers that have neither succeeded nor failed for good", async () => {
     const { bus, act, host, row } = setup();
     const calls: string[] = [];
     bus.subscribe("tick", () => void calls.push("a"), { subscriberId: "a" });
@@ -207,7 +207,7 @@ describe("retries, timeouts, requeueing", () => {
     expect(await store.count()).toMatchObject({ failed: 0, done: 4 });
   });
 
-  test("[J75] what was given back after a handler had failed is not taken for what somebody has put back", async () => {
+  test("[J75] an event that was given back after a failure does not count as requeued", async () => {
     const { bus, act, row } = setup();
     const calls: string[] = [];
     const first = deferred();
@@ -377,7 +377,7 @@ describe("retries, timeouts, requeueing", () => {
     expect((await row(id)).status).toBe("failed");
   });
 
-  test("[J63] what a handler does after its timeout changes nothing", async () => {
+  test("[J63] a handler has no effect after its timeout", async () => {
     const { bus, act, host, row } = setup();
     const gate = deferred();
     bus.subscribe("hang", () => gate.promise, { subscriberId: "s", timeoutMs: 100 });

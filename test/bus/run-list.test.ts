@@ -20,7 +20,7 @@ function runOf(id: number): EventRun {
 }
 
 describe("runs in hand", () => {
-  test("[J67] they are listed in the order they came, whoever has left in between", () => {
+  test("[J67] runs are listed in the order of their arrival, also after others have left", () => {
     // A number below the length takes out the run at that place, any other adds one.
     fc.assert(
       fc.property(fc.array(fc.nat(12), { maxLength: 60 }), (places) => {
@@ -60,7 +60,7 @@ describe("runs in hand", () => {
     return new HeldEvents({ host, serial, concurrency: 4 });
   }
 
-  test("[J67] what is given back has waited: those that were lost with their lease are not settled once more", () => {
+  test("[J67] a run that is given back was held: runs that were lost with their lease are not settled again", () => {
     const held = heldEvents();
     const runs = [1, 2, 3].map(runOf);
     held.receive(runs);
@@ -68,7 +68,7 @@ describe("runs in hand", () => {
     expect(held.takeBackAll().map(({ id }) => id)).toEqual([1, 3]);
   });
 
-  test("[J69] what a gate has let go on and no handler was called for has not begun: it is given back", () => {
+  test("[J69] a run that passed a gate without a call of its handler has not begun: it is given back", () => {
     const held = heldEvents();
     const [opened, begun] = [runOf(1), runOf(2)];
     held.receive([opened, begun]);

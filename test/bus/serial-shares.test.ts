@@ -1,4 +1,4 @@
-/** Serial order where an event is not over for everybody, or more events are in other hands than one look at the journal shows. */
+/** Serial order where an event is not over for all subscribers, or other processes hold more events than one page of the journal. */
 import { describe, expect, test } from "#test";
 import type { Event } from "../../src/bus/event.ts";
 import { JOURNAL_PAGE_ROWS } from "../../src/limits.ts";
@@ -7,7 +7,7 @@ import { recorder, setup } from "./bus-setup.ts";
 const serialBy = ({ payload }: Event) => String(payload);
 
 describe("serial keys", () => {
-  test("[J64] an event that failed for good for one subscriber lets his next one go, though another wants it again much later", async () => {
+  test("[J64] an event that failed for good for one subscriber releases its next one, although another one retries much later", async () => {
     const { bus, act, host } = setup();
     const handled: number[] = [];
     const failsFirst = (event: Event) => {

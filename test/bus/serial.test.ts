@@ -57,7 +57,7 @@ describe("serial keys", () => {
     expect(log.slice(0, 3).every((entry) => entry.endsWith("("))).toBe(true);
   });
 
-  test("[J64] what could not ask the journal goes on when the events before it have come by themselves", async () => {
+  test("[J64] a run that could not ask the journal goes on when the events before it have arrived", async () => {
     const { act, another, host, disk } = setup();
     const killed = simulatedProcess(host);
     const other = another({ host: killed, store: memoryStore({ host: killed, disk }) });
@@ -138,7 +138,7 @@ describe("serial keys", () => {
     expect(log).toEqual([1, 2]);
   });
 
-  test("[J64] one that is requeued waits for the handler that is inside, and goes before what waits, of every subscriber", async () => {
+  test("[J64] a requeued event waits for the running handler, and precedes waiting events, of every subscriber", async () => {
     const { bus, act, host, store } = setup();
     const log: string[] = [];
     let isBad = true;
@@ -168,7 +168,7 @@ describe("serial keys", () => {
     expect((await store.count()).done).toBe(3);
   });
 
-  test("[J64] the events of a process that died come before what was published after them", async () => {
+  test("[J64] the events of a process that died come before later events", async () => {
     const { bus, act, another, host } = setup();
     const log: number[] = [];
     bus.subscribe("step", () => new Promise(() => {}), { subscriberId: "s", serialBy });
@@ -185,7 +185,7 @@ describe("serial keys", () => {
     expect(log).toEqual([1, 2]);
   });
 
-  test("[J64] a subscription that is made later waits for what was unsettled when it came", async () => {
+  test("[J64] a later subscription waits for the events that were unsettled at its start", async () => {
     const { bus, act, host } = setup();
     const log: number[] = [];
     const once = (_event: unknown, { attempt }: { attempt: number }) => {
@@ -204,7 +204,7 @@ describe("serial keys", () => {
     expect(log).toEqual([4, 2, 3]);
   });
 
-  test("[J64] so does one that is made while the journal is being asked", async () => {
+  test("[J64] a subscription that is made during a check waits for unsettled events too", async () => {
     const { act, another, host, store } = setup();
     const answer = deferred();
     const query: Store["query"] = (which) => answer.promise.then(() => store.query(which));
@@ -228,9 +228,9 @@ describe("serial keys", () => {
     expect(log).toEqual([2, 5]);
   });
 
-  test("[J64] the first one that wants order waits for what is in hand already, and no longer", async () => {
+  test("[J64] the first ordered subscription waits for the held events, and no longer", async () => {
     const { act, another, host, store } = setup();
-    // Nothing tells of other processes' writes, and the poll is far away.
+    // No notice tells of other processes' writes, and the poll is far away.
     const bus = another({ store: withFaults(store, { watch: () => () => undefined }) });
     const gate = deferred();
     const log: string[] = [];

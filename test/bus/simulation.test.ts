@@ -34,9 +34,9 @@ async function runAll(seeds: number, subscribers: Subscribers): Promise<Sighting
 }
 
 describe("the bus among faults", () => {
-  test("[J80] nothing acknowledged is lost, every effect happens once, order is kept per key, and a seed repeats itself", async () => {
+  test("[J80] no acknowledged event is lost, every effect happens once, order is kept per key, and a seed repeats itself", async () => {
     const { suspended: _, waited: __, ...total } = await runAll(SEEDS, "the same");
-    // The runs must have met what they are there to meet.
+    // The runs must have met all rare cases.
     for (const [name, count] of Object.entries(total)) if (count < SEEDS) throw new Error(`${name}: only ${count}`);
   });
 

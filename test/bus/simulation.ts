@@ -1,6 +1,6 @@
 /**
  * A world of processes on one disk, from a seed: each publishes and handles; they are killed, paused, given wrong clocks and a
- * faulty store. Then the faults stop, and it is checked from outside what became of every event.
+ * faulty store. Then the faults stop, and the end of every event is checked from outside.
  */
 import { EventBus } from "../../src/bus/event-bus.ts";
 import { Space } from "../../src/cells/space.ts";
@@ -16,7 +16,7 @@ const LEASE_MS = 1_000;
 const KEYS = ["k0", "k1", "k2"];
 const SPACE = "home";
 
-/** What a run met with; rare things must be met by some seed. */
+/** The cases that a run met; some seed must meet each rare case. */
 export interface Sightings {
   acknowledged: number;
   kills: number;
@@ -93,7 +93,7 @@ export class BusSimulation {
     const bus = new EventBus({ store, host: process, leaseMs: LEASE_MS, concurrency: 1 + this.#below(10) });
     const living: Living = { process, bus, wiring: new Map(), running: new Set(names) };
     this.#living.push(living);
-    // What a faulty store refuses at the start is tried again, as a supervisor would.
+    // A start that a faulty store refuses is tried again, as a supervisor would.
     void this.#boot(living, store).catch(() => process.kill());
     await world.advance(this.#below(50));
   }
@@ -106,7 +106,7 @@ export class BusSimulation {
     const { process, bus, running } = living;
     const space = await Space.open({ store, host: process, name: SPACE, onError: () => undefined });
     this.#wire(living, space);
-    // As the loader of extensions does: what may run is declared, whether it runs or not.
+    // As the loader of extensions does: all possible consumers are declared, also stopped ones.
     for (const name of NAMES) bus.declare(TOPICS[name], name);
     for (const name of NAMES) if (running.has(name)) living.wiring.get(name)?.();
     for (;;) {
@@ -203,7 +203,7 @@ export class BusSimulation {
       return { topic: "job", source: "sim", payload: { n, key: KEYS[this.#below(KEYS.length)]! } };
     });
     const acknowledge = (ids: readonly number[]) => {
-      // A promise chain of a killed process may still run out; nobody was told then.
+      // A promise chain of a killed process may still run out; no caller hears of it then.
       if (process.status === "killed") return;
       for (const [at, { payload }] of events.entries()) this.#acknowledged.set(payload.n, ids[at]!);
     };

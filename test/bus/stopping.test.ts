@@ -1,4 +1,4 @@
-/** What is on its way when a bus is paused or stopped, or when it starts. */
+/** Calls under way when a bus is paused, stopped or started. */
 import { describe, expect, test } from "#test";
 import { EventBus } from "../../src/bus/event-bus.ts";
 import { simulatedHost } from "../../src/host/simulated-host.ts";
@@ -27,7 +27,7 @@ describe("a bus that stops", () => {
       expect((await row(id)).status).toBe("processing");
       await host.advance(2 * LEASE_MS);
     }
-    // Whoever gets it is told that a handler may have begun.
+    // Its next handler hears that another one may have begun.
     expect(deaths).toEqual([0, ...Array(EVENT_DEATHS_MAX).fill(1)]);
     const last = another();
     const { ids, handler } = recorder();
@@ -37,7 +37,7 @@ describe("a bus that stops", () => {
     expect((await row(id)).status).toBe("done");
   });
 
-  test("[J73] waits without end if so told, and refuses a grace that is none before anything has changed", async () => {
+  test("[J73] waits without end with grace Infinity, and refuses an invalid grace before any change", async () => {
     const { bus, act, host, row } = setup();
     const gate = deferred();
     bus.subscribe("tick", () => gate.promise, { subscriberId: "s", timeoutMs: 1e12 });
@@ -60,7 +60,7 @@ describe("a bus that stops", () => {
     expect(host.pendingTimers).toBe(0);
   });
 
-  test("[J73] [J83] gives back what was published and was on its way, and is idle then", async () => {
+  test("[J73] [J83] gives back published events that were on their way, and is idle then", async () => {
     const { act, host, another, store: inner } = setup();
     const gate = deferred();
     const store = withFaults(inner, {
@@ -85,7 +85,7 @@ describe("a bus that stops", () => {
     expect(await inner.query({ limit: 9 })).toMatchObject([{ status: "pending", attempts: 0 }]);
   });
 
-  test("[J73] takes nothing in that comes when the grace is over", async () => {
+  test("[J73] receives no event after the grace", async () => {
     const { act, host, another, store: inner } = setup();
     const gate = deferred();
     const store = withFaults(inner, {
@@ -119,7 +119,7 @@ describe("a bus that stops", () => {
     expect(ids).toEqual([1, 2]);
   });
 
-  test("[J73] beside a start that fails has nothing to end; the failure is told to whoever started it", async () => {
+  test("[J73] beside a start that fails has no work to end; the caller of the start gets the failure", async () => {
     const { act, another, store: inner } = setup();
     const openLease = async () => {
       throw new StoreError("STORE_FULL", "there is no space left");
@@ -206,7 +206,7 @@ describe("a bus that is paused", () => {
   }
 });
 
-test("[J74] how often to look for what may go is at most what a timer can be set for", () => {
+test("[J74] the interval of retention is at most the longest timer", () => {
   const host = simulatedHost(1);
   const make = (everyMs: number) => () =>
     new EventBus({ host, store: memoryStore({ host }), retention: { maxSettled: 1, everyMs } });

@@ -96,7 +96,7 @@ describe("subscribing", () => {
     expect(() => bus.subscribe("tick", "not a function" as never, { subscriberId: "s" })).toThrow("function");
   });
 
-  test("[J89] a bus tells who is subscribed to what, in the order of subscribing, and how busy each of them is", async () => {
+  test("[J89] a bus lists its subscriptions with their topics, in the order of subscribing, and the load of each", async () => {
     const { bus, act, openSpace } = setup();
     const { promise, resolve } = deferred();
     const space = await openSpace();
@@ -120,7 +120,7 @@ describe("subscribing", () => {
     ]);
   });
 
-  test("[J48] a handler sees a frozen event with the ADR's fields, and nothing of the journal's own", async () => {
+  test("[J48] a handler sees a frozen event with the ADR's fields, and no field of the journal", async () => {
     const { bus, act, host } = setup();
     const seen: Event[] = [];
     bus.subscribe("email.received", (event) => void seen.push(event), { subscriberId: "s" });

@@ -35,7 +35,7 @@ describe("labels", () => {
     return { ...all, replica, on, cell: (id: string) => space.cell(id) };
   }
 
-  test("[F11] a handler writes only where what it has read may be known; its receipt and its events carry that", async () => {
+  test("[F11] a handler writes only where its reads may be known; its receipt and its events carry their label", async () => {
     const { bus, act, row, replica, on, cell } = await labelled();
     on("copy", (_event, tx) => tx.set(cell("open"), tx.get(cell("secret"))));
     on("keep", (_event, tx) => {
@@ -55,7 +55,7 @@ describe("labels", () => {
     expect(replica.place(receiptOf(message!.metadata.id, "keep")).labels?.places).toEqual([{ path: [], label: ["s"] }]);
   });
 
-  test("[F11] [F23] a handler of a labelled event begins with its label, and so does what it publishes", async () => {
+  test("[F11] [F23] a handler of a labelled event begins with its label, and so do its events", async () => {
     const { bus, act, row, on, cell } = await labelled();
     on("first", (_event, tx) => {
       tx.get(cell("secret"));
@@ -114,7 +114,7 @@ describe("transactional handlers", () => {
     expect(asked).toEqual({ commit: 1, settle: 0 });
   });
 
-  test("[J56] a handler that throws leaves nothing behind", async () => {
+  test("[J56] a handler that throws leaves no effect", async () => {
     const all = setup();
     const { bus, act, row, store } = all;
     const space = await all.openSpace();
@@ -135,7 +135,7 @@ describe("transactional handlers", () => {
     expect(space.replica("home").pendingCommits).toBe(0);
   });
 
-  /** Handles `take` as long as there is something left. */
+  /** Handles `take` while the stock lasts. */
   async function shop(all: Setup, left: number) {
     const space = await all.openSpace();
     await all.act(() => space.transact(() => counterOf(space).set(left)));
@@ -181,11 +181,11 @@ describe("transactional handlers", () => {
     expect(await row(next)).toMatchObject({ status: "failed", error: expect.stringContaining("timed out") });
   });
 
-  test("[J58] a handler that throws upon what is not committed after all is run again", async () => {
+  test("[J58] a handler that throws after it read a commit that is rolled back runs again", async () => {
     const all = setup();
     const { bus, act, row, host } = all;
     const { space, take } = await shop(all, 1);
-    // Somebody else fills up, and this process does not know: what the first handling reads has moved.
+    // Another process fills up, and this one does not know: the first handling reads an old value.
     const other = await all.replica();
     await host.run(() => other.load([COUNTER]));
     const filled = other.transaction();
@@ -199,7 +199,7 @@ describe("transactional handlers", () => {
     expect(await stored(all, COUNTER)).toBe(98);
   });
 
-  test("[J58] [S101] a handler that throws on an event older than all receipts has failed with what it threw", async () => {
+  test("[J58] [S101] a handler that throws on an event older than all receipts has failed with the thrown value", async () => {
     const all = setup();
     const { bus, act, row, host, store } = all;
     const { space, take } = await shop(all, 0);
@@ -274,7 +274,7 @@ describe("transactional handlers", () => {
     expect((await store.count()).done).toBe(60);
   });
 
-  test("[J58] a document that is not in memory is loaded first: no handler decides on what it could not see", async () => {
+  test("[J58] a document that is not in memory is loaded first: no handler decides without it", async () => {
     const all = setup();
     const { bus, act, host, store } = all;
     const writer = await all.replica();
@@ -315,7 +315,7 @@ describe("transactional handlers", () => {
     expect(runs > 50).toBe(true);
   });
 
-  test("[J58] what stood on a commit that fell is run again, whatever felled that one", async () => {
+  test("[J58] a handling that rested on a rolled-back commit runs again, for any reason of the roll-back", async () => {
     const all = setup();
     const { bus, act, host, store, row } = all;
     const space = await all.openSpace();
@@ -393,7 +393,7 @@ describe("transactional handlers", () => {
     expect(calls.filter((name) => name === "a").length <= 2).toBe(true);
   });
 
-  test("[J59] what a transaction emits is delivered if and only if it commits", async () => {
+  test("[J59] an event of a transaction is delivered if and only if it commits", async () => {
     const all = setup();
     const { bus, act } = all;
     const space = await all.openSpace();
@@ -435,7 +435,7 @@ describe("transactional handlers", () => {
     expect(await stored(all, COUNTER)).toBeUndefined();
   });
 
-  test("[J56] a receipt must be JSON: a handler that returns something else fails and writes nothing", async () => {
+  test("[J56] a receipt must be JSON: a handler that returns another value fails without a write", async () => {
     const all = setup();
     const { bus, act, row } = all;
     const space = await all.openSpace();

@@ -1,4 +1,4 @@
-/** Subscribers who go, and come again, while events are in hand or wait for their next try. */
+/** Subscribers that leave, and return, while events are held or wait for their next attempt. */
 import { describe, expect, test } from "#test";
 import type { EventBus } from "../../src/bus/event-bus.ts";
 import { SETTLE_PAUSE_MS } from "../../src/limits.ts";
@@ -38,7 +38,7 @@ describe("unsubscribing", () => {
     expect([ids, (await row(id)).status]).toEqual([[id], "done"]);
   });
 
-  test("[J97] so it has where others have succeeded, or fail themselves", async () => {
+  test("[J97] an event whose subscriber has failed and is gone has failed, also if others succeeded or fail", async () => {
     for (const [other, error] of [
       [() => undefined, "s: boom"],
       [fails, "other: boom\ns: boom"],
@@ -51,7 +51,7 @@ describe("unsubscribing", () => {
     }
   });
 
-  test("[J97] what has failed for good is not forgotten because its subscriber is gone when the others are through", async () => {
+  test("[J97] a final failure is not forgotten if its subscriber is gone when the others are through", async () => {
     const { bus, act, host, row } = setup();
     bus.subscribe("tick", fails, { subscriberId: "s" });
     const second = (_event: unknown, { attempt }: { attempt: number }) => void (attempt === 1 && fails());
@@ -63,7 +63,7 @@ describe("unsubscribing", () => {
     expect(await row(id)).toMatchObject({ status: "failed", error: "s: boom" });
   });
 
-  test("[J97] who is gone before he was called has not failed", async () => {
+  test("[J97] a subscriber that left before its call has not failed", async () => {
     const { bus, act, row } = setup();
     const inside = deferred();
     bus.subscribe("tick", fails, { subscriberId: "s" });
@@ -75,7 +75,7 @@ describe("unsubscribing", () => {
     expect(await row(2)).toMatchObject({ status: "failed", error: "s: boom" });
   });
 
-  test("[J97] whoever subscribes again under the same name gets the try that is due", async () => {
+  test("[J97] a subscriber that returns under the same name gets the due attempt", async () => {
     const { bus, row, id, later } = await goneWithARetryDue(() => {});
     const attempts: number[] = [];
     bus.subscribe("tick", (_event, { attempt }) => void attempts.push(attempt), { subscriberId: "s", retry: RETRY });
@@ -109,7 +109,7 @@ describe("unsubscribing", () => {
     });
   }
 
-  test("[J43] so does one that others have in hand meanwhile, and none of them gets it twice", async () => {
+  test("[J43] an event that other subscribers hold meanwhile reaches a late one too, and none of them gets it twice", async () => {
     const { bus, act, row, openSpace } = setup();
     const first = deferred();
     const seen: string[] = [];
@@ -136,7 +136,7 @@ describe("unsubscribing", () => {
     ]);
   });
 
-  test("[J53] an event in hand that nobody wants any more is done with the note, and told of", async () => {
+  test("[J53] a held event without subscribers is done with the note, and observed", async () => {
     const { bus, act, row, observed } = setup({ concurrency: 1 });
     const first = deferred();
     bus.subscribe("tick", () => first.promise, { subscriberId: "s" });
@@ -151,7 +151,7 @@ describe("unsubscribing", () => {
     expect(observed).toEqual([{ kind: "no-subscriber", event: 2, topic: "tick" }]);
   });
 
-  test("[J53] one that somebody has handled before he left is done, and no word is lost about it", async () => {
+  test("[J53] an event that was handled before its subscriber left is done, without an observation", async () => {
     const { bus, act, row, observed } = setup();
     const last = deferred();
     bus.subscribe("tick", () => last.promise, { subscriberId: "a" });
@@ -178,7 +178,7 @@ describe("unsubscribing", () => {
     expect(await store.count()).toMatchObject({ pending: 0, processing: 0, done: 3 });
   });
 
-  test("[J65] a subscriber who is gone holds nobody up, at his key or in his line", async () => {
+  test("[J65] a subscriber that left delays no other, at its key or in its line", async () => {
     for (const options of [{ serialBy: () => "k" }, { concurrency: 1 }]) {
       const { bus, act, host, row } = setup();
       const { ids, handler } = recorder();

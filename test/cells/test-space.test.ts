@@ -101,7 +101,7 @@ describe("a space for tests", () => {
     kit.expectRan(kit.app.total).because(kit.app.price).times(1);
     expect(messageOf(() => kit.expectRan("total").because(kit.app.count))).toBe(
       'expected "total" to have run because of "count", and it did not. Its runs:\n' +
-        "  total ran because of price\nWhat ran:\n  total ran because of price\n  sink of total ran because of total",
+        "  total ran because of price\nAll runs:\n  total ran because of price\n  sink of total ran because of total",
     );
     expect(messageOf(() => kit.expectRan("total").times(2))).toMatch(/to have run 2 times, and it ran 1:/);
     expect(messageOf(() => kit.expectNotRan("total"))).toMatch(
@@ -109,7 +109,7 @@ describe("a space for tests", () => {
     );
     kit.forgetRuns();
     expect(messageOf(() => kit.expectRan("total"))).toBe(
-      'expected "total" to have run, and it did not: did not run: its inputs have not changed since its last run.\nNothing ran.',
+      'expected "total" to have run, and it did not: did not run: its inputs have not changed since its last run.\nNo node ran.',
     );
     expect(messageOf(() => kit.expectRan("totl"))).toMatch(/there is no node of that name, only "total"/);
   });
@@ -124,7 +124,7 @@ describe("a space for tests", () => {
         });
       },
     });
-    expect(messageOf(() => kit.expectIdempotent())).toMatch(/^"counter" gave something else/);
+    expect(messageOf(() => kit.expectIdempotent())).toMatch(/^"counter" gave another result/);
     expect(kit.takeErrors().map((error) => (error as Error).message)).toContain("broken");
     expect(kit.takeErrors()).toEqual([]);
     (await opened()).expectIdempotent();

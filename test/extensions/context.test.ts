@@ -1,4 +1,4 @@
-/** The door from an extension to the kernel: events by the journal, data, others, and what a manifest must declare for it. */
+/** The door from an extension to the kernel: events by the journal, data, others, and the declarations of a manifest for it. */
 import { existsSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
@@ -50,7 +50,7 @@ describe("emit", () => {
       { id, topic: "email.received", source: "sender", payload: { from: "Ada" }, correlation: undefined },
       { id: other, correlation: "talk" },
     ]);
-    // What became of an event is written a little after its handler has ended.
+    // The end of an event is written a little after its handler has ended.
     await world.act(() => kernel.idle());
     expect((await rows(kernel)).map(({ topic, status }) => `${topic} ${status}`)).toEqual(
       Array(2).fill("email.received done"),

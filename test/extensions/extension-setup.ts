@@ -1,6 +1,6 @@
 /**
- * What every test of extensions starts from: real folders in a folder for temporary files, real modules in them, and whole kernels. Modules
- * tell what happens to them by `globalThis.told`, which each test reads by the name of its own folder.
+ * The start of every test of extensions: real folders in a folder for temporary files, real modules in them, and whole kernels. Modules
+ * tell their events by `globalThis.told`, which each test reads by the name of its own folder.
  */
 import { mkdirSync, writeFileSync } from "node:fs";
 import { basename, dirname, join } from "node:path";
@@ -22,7 +22,7 @@ import { scratchFolder } from "../repo/program.ts";
 const told = new Map<string, string[]>();
 Reflect.set(globalThis, "told", told);
 
-/** A folder of extensions, and what their modules have told. */
+/** A folder of extensions, and the notes of their modules. */
 export class ExtensionFolder {
   readonly path = scratchFolder();
 
@@ -123,7 +123,7 @@ export class SimulatedWorld {
     return opened(kernel, log);
   }
 
-  /** Runs an action and everything that follows from it without time passing. */
+  /** Runs an action and all work that follows from it without passing of time. */
   async act<T>(action: () => Promise<T>): Promise<T> {
     const result = await this.host.run(action);
     await this.host.advance(0);
@@ -131,7 +131,7 @@ export class SimulatedWorld {
   }
 }
 
-/** An extension that is nothing but what is given, and keeps its context. */
+/** An extension of the given parts, which keeps its context. */
 export function inCode<T extends object>(
   manifest: Readonly<Record<string, unknown>> & { readonly id: string },
   parts: T = {} as T,
@@ -153,7 +153,7 @@ export function inCode<T extends object>(
   };
 }
 
-/** A channel that keeps what it is given. */
+/** A channel that keeps its messages. */
 export function channel(id: string): ExtensionInCode & { readonly context: ExtensionContext; readonly said: string[] } {
   const said: string[] = [];
   const made = inCode({ id }, { sendMessage: (text: string) => void said.push(text) });

@@ -1,4 +1,4 @@
-/** What a call of an event handler may do, for how long, and how often with effect. */
+/** Calls of event handlers: their rights, their time, and how often they take effect. */
 import { describe, expect, test } from "vitest";
 import type { AgentInvocation } from "../../src/extensions/extension.ts";
 import type { EventContext, ExtensionContext } from "../../src/extensions/extension-context.ts";
@@ -14,7 +14,7 @@ const BELL = { kind: "event", type: "Bell.Rang", data: {} };
 
 type Handle = (context: ExtensionContext, event: EventContext) => unknown;
 
-/** A kernel with an extension that handles `a.in`, and counts what it hears of `bell.rang`. */
+/** A kernel with an extension that handles `a.in`, and counts its events `bell.rang`. */
 async function handling(handle: Handle, options: object = {}, more: Parameters<SimulatedWorld["open"]> = []) {
   const world = new SimulatedWorld();
   const rang: number[] = [];

@@ -1,4 +1,4 @@
-/** What extensions go through: failures that stay with those they concern, time limits, health, services, and the end. */
+/** The life of extensions: contained failures, time limits, health, services, and the end. */
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import type { ExtensionContext } from "../../src/extensions/extension-context.ts";
@@ -12,7 +12,7 @@ function never(): Promise<never> {
   return new Promise(() => undefined);
 }
 
-/** Bad health, and what is said of it. */
+/** Bad health, and its report. */
 const ILL: readonly (readonly [string, () => unknown, string])[] = [
   ["false", () => false, "it says that it is not well"],
   ["a throw", () => Promise.reject(new Error("disk gone")), "disk gone"],

@@ -1,4 +1,4 @@
-/** From folders to extensions that run: discovery, files that may be loaded, order, and what happens to those that are wrong. */
+/** From folders to extensions that run: discovery, files that may be loaded, order, and wrong ones. */
 import { existsSync, mkdirSync, symlinkSync } from "node:fs";
 import { join } from "node:path";
 import * as fc from "fast-check";
@@ -210,7 +210,7 @@ describe("order", () => {
         order.forEach((id, i) => {
           for (const need of needs.get(id)!) expect(order.slice(0, i)).toContain(need);
         });
-        // Whoever could be loaded is: one that fails needs somebody who is not there or fails too.
+        // Each one that could be loaded is: one that fails needs another that is missing or fails too.
         for (const id of failures.keys())
           expect(needs.get(id)!.some((need) => need === "ghost" || failures.has(need))).toBe(true);
       }),

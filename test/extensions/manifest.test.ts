@@ -1,4 +1,4 @@
-/** What a manifest may say, and how its author is told what is wrong with it. */
+/** The fields of a manifest, and the texts for its mistakes. */
 import { describe, expect, test } from "vitest";
 import { readManifest } from "../../src/extensions/manifest.ts";
 import { fileProblemText } from "../../src/extensions/yaml-file.ts";

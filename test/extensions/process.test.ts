@@ -1,4 +1,4 @@
-/** Extensions of a real kernel in a process of its own, on a real file: what it says of them, and schedules when it is killed in the middle. */
+/** Extensions of a real kernel in a process of its own, on a real file: its reports on them, and schedules when it is killed in the middle. */
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
@@ -59,7 +59,7 @@ class Clock {
     return new Set(this.lines(name)).size;
   }
 
-  /** The time limit of the test ends what never comes. */
+  /** The time limit of the test ends a wait without end. */
   async until(name: string, count: number): Promise<void> {
     while (this.different(name) < count) await systemHost().yield();
   }
@@ -95,7 +95,7 @@ describe("a kernel that is started", () => {
       { id: "noisy", state: "ACTIVE", reason: undefined },
     ]);
     expect(await kernel.stop()).toBe(0);
-    // Only now is everything here that it said: output and complaints come by ways of their own.
+    // Only now is all its output here: stdout and stderr come by ways of their own.
     expect(kernel.complaints.split("\n")).toEqual([
       "millrace: info ext.noisy: hello\\n\\u001b[2Jthere",
       "millrace: error extensions: broken failed: start: no luck",

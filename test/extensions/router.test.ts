@@ -154,7 +154,7 @@ describe("the agent", () => {
   });
 
   test("[X31] events that an agent causes are not taken for the agent: they are answered one after the other", async () => {
-    // In real time: a simulated host starts everything from outside, and what follows a call there would not be seen.
+    // In real time: a simulated host starts all work from outside, and would hide the consequences of a call.
     const host = systemHost();
     const events = {
       publishes: [{ topic: "a.b" }, { topic: "a.c" }],

@@ -1,4 +1,4 @@
-/** Schedules: slots, what tasks come to, and what a restart finds. In simulated time, on a disk that outlives kernels. */
+/** Schedules: slots, the outcomes of tasks, and the state after a restart. In simulated time, on a disk that outlives kernels. */
 import { describe, expect, test } from "vitest";
 import type { Slot, TaskResult } from "../../src/extensions/extension.ts";
 import { freeRow, NEVER_MS, put, SCHEDULE_KIND, slotIn, take } from "../../src/extensions/schedule-row.ts";
@@ -30,7 +30,7 @@ function everyMinute(
 /** Whole minutes from here. */
 const minutesOf = (slots: readonly { slotMs: number }[]) => slots.map(({ slotMs }) => slotMs / MINUTE);
 
-/** Ends a kernel as a crash does: nothing of it goes on, the disk stays. */
+/** Ends a kernel as a crash does: its work stops, the disk stays. */
 async function restart(world: SimulatedWorld): Promise<SimulatedWorld> {
   const next = new SimulatedWorld();
   await next.host.advance(world.host.now() - next.host.now());

@@ -40,7 +40,7 @@ class SharedStore {
     return process;
   }
 
-  /** A kernel with one extension, and what it said. */
+  /** A kernel with one extension, and its output. */
   async open(process: SimulatedProcess, extension: ExtensionInCode): Promise<{ kernel: Kernel; said: string[] }> {
     const store = memoryStore({ host: process, disk: this.#disk });
     const said: string[] = [];
@@ -150,7 +150,7 @@ describe("schedules on a store that several kernels share", () => {
     expect(shared.begun.every(({ attempt }) => attempt === 1)).toBe(true);
     expect(new Set(shared.minutes).size).toBe(shared.minutes.length);
     expect(shared.begun.length).toBeGreaterThanOrEqual(14);
-    // Whose clock is ahead comes first; when it is dead the others go on, and with none of its slots.
+    // The kernel whose clock is ahead comes first; after its death the others go on, without its slots.
     const ahead = shared.begun.at(-1)!.by;
     expect(ahead).toBe(processes[1]);
     ahead.kill();
@@ -234,7 +234,7 @@ describe("schedules on a store that several kernels share", () => {
         else if (act < 0.7) some?.stepClock((chance() - 0.5) * 2 * MINUTE);
         await host.advance(chance() * 30_000);
       }
-      // What was begun is done, or was begun by somebody who is dead.
+      // A begun slot is done, or its kernel is dead.
       await host.advance(3 * LEASE_MS);
       const settled = shared.begun.length;
       await host.advance(10 * MINUTE);

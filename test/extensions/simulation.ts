@@ -1,7 +1,7 @@
 /**
  * A kernel with extensions in a simulated world, from a seed: a service that emits under keys, a handler that commands and emits, schedules of both
  * kinds. The kernel is killed and started again, its store fails, its clock steps, and an extension with a subscription fails as it starts and
- * is restarted later. Then the faults stop, and it is checked what became of everything.
+ * is restarted later. Then the faults stop, and the end of all work is checked.
  */
 import type { ExtensionInCode } from "../../src/extensions/discovery.ts";
 import type { Slot } from "../../src/extensions/extension.ts";
@@ -21,7 +21,7 @@ const ROUNDS = 25;
 const LEASE_MS = 2_000;
 const RETRY = { attempts: 100, backoff: { startMs: 10, maxMs: 100 } };
 
-/** What a run met with; rare things must be met by some seed. */
+/** The cases that a run met; some seed must meet each rare case. */
 export interface Sightings {
   grains: number;
   kills: number;
@@ -71,7 +71,7 @@ export class ExtensionSimulation {
     this.#start();
   }
 
-  /** What an operator does: restarts an extension in ERROR. Its events have waited for it. */
+  /** The part of an operator: restarts an extension in ERROR. Its events have waited for it. */
   #recover(): void {
     const kernel = this.#kernel;
     const failed = kernel?.health().extensions.filter(({ state }) => state === "ERROR") ?? [];
@@ -90,7 +90,7 @@ export class ExtensionSimulation {
     void this.#boot(this.#process);
   }
 
-  /** What a faulty store refuses at the start is tried again, as a supervisor would. */
+  /** A start that a faulty store refuses is tried again, as a supervisor would. */
   async #boot(process: SimulatedProcess): Promise<void> {
     while (process.status !== "killed") {
       const inner = memoryStore({ host: process, disk: this.#disk });
@@ -115,7 +115,7 @@ export class ExtensionSimulation {
     }
   }
 
-  /** Emits what was not acknowledged, one after the other, again if need be: the key sees to the rest. */
+  /** Emits the unacknowledged events, one after the other, repeatedly: the key makes repeats harmless. */
   #mill(process: SimulatedProcess): ExtensionInCode {
     const mill = inCode(
       { id: "mill", events: { publishes: [{ topic: "grain.came" }] } },

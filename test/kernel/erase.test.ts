@@ -80,13 +80,37 @@ describe.each(BACKENDS)("erasing while the kernel runs, on %s", (_, data) => {
     expect(answer.data).toMatchObject({ documents: 1, receipts: 1, left: { unsettled: 0, due: 0, documents: [] } });
     await kernel.idle();
     expect(await anna.pull()).toBeUndefined();
-    for (const request of [PUT, PLAIN, { ...PUT, data: { name: "anna", text: "other" } }])
-      expect(await kernel.request(request)).toMatchObject({ kind: "error", data: { code: 410 } });
+    for (const request of [PUT, { ...PUT, data: { name: "anna", text: "other" } }])
+      expect(await kernel.request(request)).toMatchObject({
+        kind: "error",
+        data: { code: 410, reason: "ERASED", message: expect.stringContaining("its answer was erased") },
+      });
+    expect(await kernel.request(PLAIN)).toMatchObject({
+      kind: "error",
+      data: { code: 410, message: expect.stringContaining("its answer is not kept") },
+    });
+    expect(await kernel.query("Kernel.Request", { id: PUT.metadata.id })).toMatchObject({ state: "erased" });
     await kernel.request(asked("put-2", "Users.Put", { name: "anna", text: "new" }));
     expect(anna.get()).toBe("new");
     const rows = await kernel.bus.query({ limit: 100 });
     expect(JSON.stringify(rows)).not.toContain(PLANTED);
     expect(rows.filter(({ message }) => message?.type === "Sys.Audited")).toHaveLength(1);
+  });
+
+  test("[K124] a repeated send whose receipt was erased fails, and its handler does not run again", async () => {
+    await using kernel = await Kernel.open({ store: await data()(), capabilities });
+    const notes = kernel.space.stream<string>("notes");
+    let handled = 0;
+    notes.handle((text) => {
+      handled++;
+      return text;
+    });
+    const send = () => notes.send(PLANTED, { eventId: "note-1" }).outcome;
+    expect(await send()).toMatchObject({ kind: "handled", result: PLANTED });
+    expect(await send()).toMatchObject({ kind: "already", result: PLANTED });
+    await kernel.request(asked("erase-1", "Kernel.Erase", { subject: "anna" }));
+    expect(await send()).toMatchObject({ kind: "failed", message: "handled before, and its result was erased" });
+    expect(handled).toBe(1);
   });
 
   test("[K125] an erasure that was journaled and not carried out is carried out by the next kernel, and its row has no subject", async () => {

@@ -52,7 +52,7 @@ export class KernelProcess {
   }
 
   private constructor(cwd: string, args: readonly string[]) {
-    const { MILLRACE_DIR, FORCE_COLOR, ...inherited } = process.env;
+    const { MILLRACE_DIR, MILLRACE_STORE, FORCE_COLOR, ...inherited } = process.env;
     const env = { ...inherited, ...COMPILE_CACHE };
     this.#cwd = cwd;
     this.#child = spawn(process.execPath, args, { cwd, env, stdio: ["ignore", "pipe", "pipe"] });

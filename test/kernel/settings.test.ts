@@ -42,9 +42,10 @@ async function problems(given: Given): Promise<readonly string[]> {
 describe("settings", () => {
   test("[K28] without any source all settings have their defaults", async () => {
     const settings = listSettings(await read({}));
-    expect(settings.slice(9).filter(({ value, origin }) => value !== undefined || origin !== "default")).toEqual([]);
-    expect(settings.slice(0, 9)).toEqual([
+    expect(settings.slice(10).filter(({ value, origin }) => value !== undefined || origin !== "default")).toEqual([]);
+    expect(settings.slice(0, 10)).toEqual([
       { name: "directory", value: ".millrace", origin: "default" },
+      { name: "store", value: undefined, origin: "default" },
       { name: "app", value: undefined, origin: "default" },
       { name: "extensions", value: undefined, origin: "default" },
       { name: "agent", value: undefined, origin: "default" },

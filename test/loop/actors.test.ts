@@ -4,7 +4,7 @@ import type { ActorListener, CapabilityActor } from "../../src/loop/capability.t
 import { declared } from "../../src/loop/capability-definition.ts";
 import { capability } from "../../src/loop/define-capability.ts";
 import { BootError } from "../../src/loop/routing-table.ts";
-import { serve } from "../../src/loop/worker-actor.ts";
+import { serve } from "../../src/loop/worker-serve.ts";
 import type { Message } from "../../src/message/envelope.ts";
 import type { Json } from "../../src/message/json.ts";
 import { BareActor, bare, command, deferred, message, query, setup } from "./loop-setup.ts";

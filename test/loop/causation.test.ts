@@ -4,7 +4,7 @@ import { Space } from "../../src/cells/space.ts";
 import { simulatedHost } from "../../src/host/simulated-host.ts";
 import { capability } from "../../src/loop/define-capability.ts";
 import { transactional } from "../../src/loop/transactional.ts";
-import { serve } from "../../src/loop/worker-actor.ts";
+import { serve } from "../../src/loop/worker-serve.ts";
 import type { Message } from "../../src/message/envelope.ts";
 import { Failure } from "../../src/message/error-data.ts";
 import type { Json } from "../../src/message/json.ts";

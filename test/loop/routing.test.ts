@@ -8,6 +8,7 @@ import { dataSchema } from "../../src/loop/message-schema.ts";
 import type { Message } from "../../src/message/envelope.ts";
 import { type ErrorData, Failure } from "../../src/message/error-data.ts";
 import type { Json } from "../../src/message/json.ts";
+import { command as makeCommand } from "../../src/message/lineage.ts";
 import { rejected } from "../../src/store/rejection.ts";
 import { BareActor, bare, command, deferred, message, query, setup } from "./loop-setup.ts";
 
@@ -306,6 +307,62 @@ describe("events", () => {
       ["Sys.ActorFault", "async"],
     ]);
     expect(one.received).toEqual([]);
+  });
+
+  test("[L12] a refusal that no requester waits for is an actor's fault, and one to a requester is not", async () => {
+    const refusing = capability({
+      ...{ description: "refuses", durable: false },
+      commands: {
+        "Gate.Open": {
+          handle: () => {
+            throw new Failure(409, "the gate is locked");
+          },
+        },
+      },
+    });
+    const sending = capability({
+      ...{ description: "sends", sends: { "Gate.Open": "command" }, durable: false },
+      commands: {
+        "Gate.Ring": {
+          handle: (_data, { send, host }, { metadata }) =>
+            send(makeCommand(host, "Gate.Open", null, { causation: metadata.id })),
+        },
+      },
+    });
+    const { loop, client, settle, observed } = await setup({ refusing, sending });
+    const faults = () => observed.filter(({ type }) => type === "Sys.ActorFault").map(({ data }) => data);
+    const one = client();
+    loop.receive(command("Gate.Open", "asked"), one);
+    await settle();
+    expect([one.answers, faults()]).toEqual([["error asked 409"], []]);
+    loop.receive(command("Gate.Ring", "sent"), one);
+    await settle();
+    expect(faults()).toMatchObject([{ capability: "refusing", type: "Gate.Open", reason: "the gate is locked" }]);
+  });
+
+  test("[L12] [U101] each failed attempt of a command is an actor's fault, with the delay of the next", async () => {
+    let calls = 0;
+    const flaky = capability({
+      ...{ description: "fails twice", durable: false, retry: { attempts: 3, backoff: { startMs: 10 } } },
+      commands: {
+        "Flaky.Do": {
+          handle: () => {
+            if (++calls < 3) throw new Error(`attempt ${calls}`);
+            return calls;
+          },
+        },
+      },
+    });
+    const { loop, client, host, observed } = await setup({ flaky });
+    const one = client();
+    loop.receive(command("Flaky.Do", "c"), one);
+    await host.advance(1_000);
+    const faults = observed.filter(({ type }) => type === "Sys.ActorFault").map(({ data }) => data);
+    const reasons = [1, 2].map((n) => expect.stringMatching(new RegExp(`^attempt ${n}; tried again in \\d+ ms$`)));
+    expect(one.answers).toEqual(["reply c 3"]);
+    expect(faults).toMatchObject(
+      reasons.map((reason) => ({ capability: "flaky", type: "Flaky.Do", code: 500, reason })),
+    );
   });
 
   test("[L9] a subscriber that cannot take an event does not keep it from the others", async () => {

@@ -1,5 +1,6 @@
 /** A real Worker as an actor: the same on every kind of worker. */
 import { describe, expect, test } from "#test";
+import type { Host } from "../../src/host/host.ts";
 import { systemHost } from "../../src/host/system-host.ts";
 import type { CapabilityActor } from "../../src/loop/capability.ts";
 import { capability } from "../../src/loop/define-capability.ts";
@@ -7,12 +8,14 @@ import { EventLoop } from "../../src/loop/event-loop.ts";
 import type { Message } from "../../src/message/envelope.ts";
 import type { ErrorData } from "../../src/message/error-data.ts";
 import type { Json } from "../../src/message/json.ts";
+import type { HandlerOptions } from "../../src/work/handler-options.ts";
+import { WorkBoard } from "../../src/work/work-board.ts";
 import { bare, message, query } from "./loop-setup.ts";
 import { workCapability } from "./worker-handlers.ts";
 
 /** `spawn` starts a worker that serves, `spawnBare` one that has only the Worker surface. */
 export function workerSuite(kind: string, spawn: () => CapabilityActor, spawnBare: () => CapabilityActor): void {
-  const boot = async () => {
+  const boot = async ({ host = systemHost(), board, ...options }: Setting = {}) => {
     const told: Json[] = [];
     const observed: string[] = [];
     let restarted: () => void = () => undefined;
@@ -25,8 +28,8 @@ export function workerSuite(kind: string, spawn: () => CapabilityActor, spawnBar
       on: { "Work.Done": (data) => void told.push(data) },
     });
     const loop = await EventLoop.boot({
-      host: systemHost(),
-      capabilities: { work: workCapability(spawn), home },
+      host,
+      capabilities: { work: workCapability(board ? watched(spawn, board) : spawn, options), home },
       observe: ({ type }) => {
         observed.push(type);
         if (type === "Sys.ActorRestarted") restarted();
@@ -212,6 +215,49 @@ export function workerSuite(kind: string, spawn: () => CapabilityActor, spawnBar
       await loop.stop();
     });
 
+    test("[U66] [U34] a worker's handler that times out is answered 504, aborted and left behind until it ends", async () => {
+      const board = new WorkBoard(systemHost());
+      const { loop, ask, told } = await boot({ board, timeoutMs: 50 });
+      const say = async (type: string) => answerOf(await loop.request(message("command", type, type, null)));
+      expect(await say("Work.Wait")).toBe("504 the handler timed out after 50 ms");
+      const listed = board.list(10).map(({ handler, type, state, timeoutMs }) => [handler, type, state, timeoutMs]);
+      expect(listed).toEqual([["work", "Work.Wait", "left-behind", 50]]);
+      // The actor goes on, and each later use of the context was refused.
+      const refused = ["WORK_OVER", "WORK_OVER", "WORK_OVER"];
+      expect(await ask("Work.Late", "late")).toEqual(["the handler timed out after 50 ms", ...refused]);
+      expect(await say("Work.Release")).toBe(null);
+      while (board.health().leftBehind > 0) await systemHost().yield();
+      await loop.drained();
+      expect([told, board.list(10)]).toEqual([[], []]);
+      await loop.stop();
+    });
+
+    test("[U66] [U34] an event that a worker handles for too long fails as a timeout", async () => {
+      const deliveries = new Map<string, (given: Message) => Promise<void>>();
+      const loop = await EventLoop.boot({
+        host: systemHost(),
+        capabilities: { work: workCapability(spawn, { timeoutMs: 50 }) },
+        events: {
+          publish: async () => undefined,
+          subscribe: (type, _subscriber, deliver) => void deliveries.set(type, deliver),
+        },
+      });
+      const told = deliveries.get("Work.Told")?.(message("event", "Work.Told", "e1", "wait"));
+      await expect(told).rejects.toMatchObject({ message: "the handler timed out after 50 ms", isTimeout: true });
+      await loop.stop();
+    });
+
+    test("[U67] a worker whose handler blocks its thread past the timeout is ended, and another takes its place", async () => {
+      const board = new WorkBoard(systemHost());
+      const { loop, ask, comesBack } = await boot({ board, timeoutMs: 50, host: impatientHost() });
+      const blocked = answerOf(await loop.request(message("command", "Work.Block", "b", null)));
+      expect(blocked).toBe("504 the handler timed out after 50 ms");
+      await comesBack;
+      expect(board.list(10)).toEqual([]);
+      expect(await ask("Work.Double", "d", 21)).toBe(42);
+      await loop.stop();
+    });
+
     test("[L17] [L31] an escaped error ends a worker: its requests are answered with 500, and another takes its place", async () => {
       const { loop, ask, comesBack } = await boot();
       // One line: no runtime's excerpt of the source, and no stack.
@@ -229,6 +275,37 @@ export function workerSuite(kind: string, spawn: () => CapabilityActor, spawnBar
       });
     }
   });
+}
+
+interface Setting extends Pick<HandlerOptions, "timeoutMs"> {
+  readonly host?: Host;
+  /** Lists the handlers of the worker. */
+  readonly board?: WorkBoard;
+}
+
+/** No timer of it takes longer than 200 ms. */
+function impatientHost(): Host {
+  const host = systemHost();
+  return {
+    now: () => host.now(),
+    monotonic: () => host.monotonic(),
+    timer: (delayMs, fire, options) => host.timer(Math.min(delayMs, 200), fire, options),
+    task: (run) => host.task(run),
+    yield: () => host.yield(),
+    microtask: (run) => host.microtask(run),
+    report: (error) => host.report(error),
+    id: () => host.id(),
+    random: () => host.random(),
+    randomBytes: (length) => host.randomBytes(length),
+  };
+}
+
+function watched(spawn: () => CapabilityActor, board: WorkBoard): () => CapabilityActor {
+  return () => {
+    const actor = spawn();
+    actor.watch?.(board, "work");
+    return actor;
+  };
 }
 
 function answerOf({ kind, data }: Message): Json {

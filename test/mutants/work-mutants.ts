@@ -321,6 +321,22 @@ export const WORK_MUTANTS: readonly Mutant[] = [
     tests: [ONCE],
   },
   {
+    name: "work-statements-may-change-any-number-of-rows",
+    breaks: "U91",
+    file: "src/work/sql.ts",
+    find: "statement.rows = rows;",
+    replace: "statement.rows = rows < 0 ? rows : undefined;",
+    tests: ["test/app/user-tables.test.ts"],
+  },
+  {
+    name: "work-statements-of-a-refused-commit-stay",
+    breaks: "U91",
+    file: "src/store/sqlite/user-statements.ts",
+    find: '"ROLLBACK TO user_statements; RELEASE user_statements"',
+    replace: '"RELEASE user_statements"',
+    tests: ["test/app/user-tables.test.ts"],
+  },
+  {
     name: "work-timers-early-by-part-of-a-millisecond",
     breaks: "U72",
     file: "src/work/outbox.ts",

@@ -20,7 +20,7 @@ export interface ProgramSetting {
 }
 
 export function runProgram(program: string, args: readonly string[], setting: ProgramSetting = {}): Promise<Ended> {
-  const { MILLRACE_DIR, MILLRACE_FILE, NO_COLOR, FORCE_COLOR, ...inherited } = process.env;
+  const { MILLRACE_DIR, MILLRACE_FILE, MILLRACE_STORE, NO_COLOR, FORCE_COLOR, ...inherited } = process.env;
   const env = { ...inherited, ...setting.env };
   return new Promise((resolve, reject) => {
     const child = spawn(program, args, { cwd: setting.cwd ?? ROOT, env, stdio: ["ignore", "pipe", "pipe"] });

@@ -72,6 +72,9 @@ describe("the reference", () => {
       // Below the table are declarations, which have tables of their own.
       const [table = ""] = pageOf(name).split(/^## /m);
       expect(named(table).sort(), name).toEqual(exportsOf(file));
+      const rows = table.split("\n").filter((row) => row.startsWith("| [`"));
+      const withoutPurpose = rows.filter((row) => /\|\s*\|$/.test(row));
+      expect(withoutPurpose, "write a sentence above the export in the source").toEqual([]);
     }
   });
 

@@ -38,4 +38,19 @@ describe("several processes that persist the same computations", () => {
       timeoutMs(part),
     );
   }
+
+  /** Seeds that found a bug, with the bug. */
+  const found: readonly [number, ProcessOptions, string][] = [
+    [521, { processes: 2, gates: true }, "[I7] a resumed node that reads a waiting node's output waits for its run"],
+    [
+      292,
+      { processes: 3, asynchronous: true, gates: true, residentDocumentsMax: 3 },
+      "[I7] a resumed node waits for an output that an evicted input hides",
+    ],
+  ];
+  for (const [seed, options, what] of found)
+    test(what, async () => {
+      const disk = new MemoryDisk();
+      await new ProcessTrial(seed, () => async (host) => memoryStore({ host, disk }), options).run(60);
+    });
 });

@@ -12,7 +12,7 @@ import { type SimulatedHost, simulatedHost } from "../../src/host/simulated-host
 import { type SimulatedProcess, simulatedProcess } from "../../src/host/simulated-process.ts";
 import { equal } from "../../src/message/equality.ts";
 import type { Json } from "../../src/message/json.ts";
-import type { RunHandle } from "../../src/scheduler/run-handle.ts";
+import type { RunHandle } from "../../src/scheduler/node.ts";
 import { linkTo, SHARED_SCOPE } from "../../src/store/document.ts";
 import type { Store } from "../../src/store/store.ts";
 import { Oracle } from "./oracle.ts";

@@ -153,7 +153,7 @@ const CASES: readonly Case[] = [
     },
   },
   {
-    title: "[U13] an invocation whose result is null leaves a receipt",
+    title: "[U13] an invocation with the result null leaves a receipt",
     needs: ["ids"],
     handler: (process) => (data, tx) => {
       add(process)(data, tx);
@@ -179,7 +179,7 @@ const CASES: readonly Case[] = [
     },
   },
   {
-    title: "[U16] an invocation whose reads moved runs again and takes effect once",
+    title: "[U16] an invocation with moved reads runs again and takes effect once",
     handler: adds,
     body: async ({ world, process, handle, calls }) => {
       process.line.plan = atFirst({ instead: rejected("stale", "read-moved", "moved") });
@@ -252,7 +252,7 @@ const CASES: readonly Case[] = [
     },
   },
   {
-    title: "[U31] an object whose `then` throws, called or read, fails only its own invocation",
+    title: "[U31] an object with a `then` that throws, called or read, fails only its own invocation",
     needs: ["promises"],
     handler: (process) => (data, tx) => {
       add(process)(data, tx);

@@ -39,7 +39,8 @@ async function begin(world: World, point: OptionEntryPoint, { handler, options }
   const { onFailed, ...rest } = options?.(process) ?? {};
   const noted: CaseOptions = {
     ...rest,
-    ...(onFailed === undefined
+    ...(onFailed === undefined ? {} : { onFailed }),
+    ...(typeof onFailed !== "function"
       ? {}
       : {
           onFailed: (failure, tx, data) => {
@@ -86,11 +87,40 @@ const countFailure = ({ space }: Process) => {
   return (_: HandlerFailure, tx: Tx | undefined) => tx?.update(failures, (n = 0) => n + 1);
 };
 
+const BAD_OPTIONS: Readonly<Record<keyof CaseOptions, unknown>> = {
+  ...{ retry: -1, timeoutMs: -1, concurrency: 0, serialBy: "key", onFailed: "tell" },
+};
+const PARALLEL_OPTIONS: readonly string[] = ["concurrency", "serialBy"] satisfies (keyof CaseOptions)[];
+const GOOD_OPTIONS = { concurrency: 2, serialBy: () => "key" };
+
 export function describeOptions(point: OptionEntryPoint, storeName: string, makeDisk: MakeDisk): void {
   const trial = (plan: Plan) => begin(new World(makeDisk), point, plan);
   const { hasRow } = point;
 
   describe(`options of a ${point.name} on ${storeName}`, () => {
+    for (const [option, bad] of Object.entries(BAD_OPTIONS)) {
+      const isTaken = point.isParallel || !PARALLEL_OPTIONS.includes(option);
+      test(`[U100] ${isTaken ? `a bad ${option} is refused` : `the option ${option} is refused`}, with its name`, async () => {
+        const given = (isTaken ? { [option]: bad } : { [option]: GOOD_OPTIONS[option as never] }) as CaseOptions;
+        const opened = trial({ handler: () => null, options: () => given });
+        await expect(opened).rejects.toThrow(option);
+      });
+    }
+
+    if (point.hasTx)
+      test("[U34] [U100] the signal of a handler is aborted at its timeout", async () => {
+        const aborted: unknown[] = [];
+        const { run } = await trial({
+          handler: (_, __, tx) => {
+            tx?.signal.addEventListener("abort", () => aborted.push((tx.signal.reason as Error).message));
+            return forEver();
+          },
+          options: () => ({ timeoutMs: 100 }),
+        });
+        await run();
+        expect(aborted).toEqual([expect.stringContaining("timed out after 100 ms")]);
+      });
+
     test("[U101] a failed handler is tried again, with growing waits, as often as its policy says", async () => {
       const retry = { attempts: 3, backoff: { startMs: 1_000, factor: 4, maxMs: 60_000 } };
       const { run, calls, entry } = await trial({

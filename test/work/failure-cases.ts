@@ -10,7 +10,7 @@ const NO_ANSWER = rejected("unknown", "no-answer", "the line went dead");
 const NEVER = new Promise<never>(() => undefined);
 const DAY_MS = 86_400_000;
 
-/** A commit of nothing that asks whether another one was made. */
+/** An empty commit that asks whether another one was made. */
 function isQuestion({ request }: LineCall): boolean {
   return request?.preconditions.some(({ kind }) => kind === "originCommitted") ?? false;
 }
@@ -98,7 +98,7 @@ export const FAILURE_CASES: readonly Case[] = [
     },
   },
   {
-    title: "[U24] a handler whose lease is lost while it runs takes effect once",
+    title: "[U24] a handler that loses its lease while it runs takes effect once",
     needs: ["leases", "promises"],
     handler: (process) => {
       let runs = 0;

@@ -93,7 +93,7 @@ describe("looking for receipts", () => {
     expect(loads()).toBe(1);
   });
 
-  test("[U8] a command of a client whose clock is ahead is known after a restart", async () => {
+  test("[U8] a command of a client with a fast clock is known after a restart", async () => {
     const world = new World(memoryWorlds);
     const before = await counting(world);
     world.host.stepClock(600_000);

@@ -51,7 +51,7 @@ const labelled = async (world: World, process: Process) => {
 
 export const MESSAGE_CASES: readonly Case[] = [
   {
-    title: "[U9] a repeated invocation joins the one that is in flight, whose sender has left",
+    title: "[U9] a repeated invocation joins the one in flight, also after its sender has left",
     needs: ["ids", "promises"],
     handler: (process) => async (data, tx) => {
       await tick(process);
@@ -68,7 +68,7 @@ export const MESSAGE_CASES: readonly Case[] = [
     },
   },
   {
-    title: "[U9] a repeated invocation joins the one whose commit is on its way, whose sender has left",
+    title: "[U9] a repeated invocation joins the one with a commit on its way, also after its sender has left",
     needs: ["ids"],
     handler: adds,
     body: async ({ world, process, entry, calls }) => {
@@ -151,7 +151,7 @@ export const MESSAGE_CASES: readonly Case[] = [
     },
   },
   {
-    title: "[U71] data that is not JSON throws in the handler at once, and nothing of it is sent",
+    title: "[U71] data that is not JSON throws in the handler at once, and is not sent",
     handler: (process) => (data, tx) => {
       const problems = [() => tx.emit(EMITTED, Number.NaN), () => tx.send(SENT, new Date(0) as never)].map(codeOf);
       add(process)(data, tx);
@@ -203,7 +203,7 @@ export const MESSAGE_CASES: readonly Case[] = [
     },
   },
   {
-    title: "[U80] messages of a handler are labelled with what it has read, those for later too",
+    title: "[U80] messages of a handler have the label of its reads, those for later too",
     handler: (process) => (_data, tx) => {
       tx.get(secretOf(process));
       sendAll(tx);
@@ -247,7 +247,7 @@ export const MESSAGE_CASES: readonly Case[] = [
     },
   },
   {
-    title: "[U74] a refusal is an answer where a caller waits, and a failure where none does; nothing else of it stays",
+    title: "[U74] a refusal is an answer where a caller waits, and a failure where none does; no other effect stays",
     handler: (process) => (data, tx) => {
       add(process)(data, tx);
       sendAll(tx);

@@ -1,5 +1,6 @@
 /** The entry points that take the options of handlers, behind one face. */
 import { EventBus } from "../../src/bus/event-bus.ts";
+import type { HandleOptions } from "../../src/cells/stream.ts";
 import type { Capability } from "../../src/loop/capability.ts";
 import { capability } from "../../src/loop/define-capability.ts";
 import type { Message } from "../../src/message/envelope.ts";
@@ -24,7 +25,7 @@ export interface CaseOptions {
 export type OptionHandler = (data: Json, tx: Tx | undefined) => unknown;
 
 export interface OptionEntry {
-  /** Sends a message, and waits for nothing. */
+  /** Sends a message without waiting. */
   send(id: string, data: Json): void;
   /** Leaves the process without waiting for its handlers. */
   leave(): Promise<void>;
@@ -64,14 +65,16 @@ function capabilityOf(
   point: CapabilityPoint,
 ): Capability {
   const { serialBy, onFailed, ...rest } = options;
-  const keyed = serialBy === undefined ? {} : { serialBy: (data: Json) => serialBy(data) };
+  const keyed = serialBy === undefined ? {} : { serialBy: wrapped(serialBy, (key) => (data: Json) => key(data)) };
   const failing = (context: unknown) => (context instanceof Tx ? context : undefined);
   const failed =
     onFailed === undefined
       ? {}
       : {
-          onFailed: (failure: HandlerFailure, context: unknown, data: Json) =>
-            onFailed(failure, failing(context), data),
+          onFailed: wrapped(
+            onFailed,
+            (hook) => (failure: HandlerFailure, context: unknown, data: Json) => hook(failure, failing(context), data),
+          ),
         };
   const durable = point.durable === undefined ? {} : { durable: point.durable };
   const shared = { description: "runs the case", ...rest, ...keyed, ...failed, ...durable };
@@ -90,6 +93,11 @@ function capabilityOf(
       ? { commands: { [TYPE]: { handle: (data: Json, tx: Tx) => handler(data, tx) as Json } } }
       : { on: { [TYPE]: (data: Json, tx: Tx) => handler(data, tx) } }),
   });
+}
+
+/** A wrapper of a function; a value that is none stays, so that the entry point refuses it. */
+function wrapped<Given, Made>(given: Given, wrap: (given: Given) => Made): Made {
+  return typeof given === "function" ? wrap(given) : (given as never);
 }
 
 interface CapabilityPoint {
@@ -138,21 +146,25 @@ function subscriberEntry(name: string, hasTx: boolean): OptionEntryPoint {
       const { serialBy, onFailed, ...rest } = options;
       const shared = {
         ...{ ...rest, subscriberId: "cases" },
-        ...(serialBy === undefined ? {} : { serialBy: ({ payload }: { payload: Json }) => serialBy(payload) }),
+        ...(serialBy === undefined
+          ? {}
+          : { serialBy: wrapped(serialBy, (key) => (event: { payload: Json }) => key(event.payload)) }),
       };
-      const ofEvent =
-        (tx: Tx | undefined) =>
-        (failure: HandlerFailure, { payload }: { payload: Json }) =>
-          onFailed?.(failure, tx, payload);
       if (hasTx) {
         const failed = onFailed && {
-          onFailed: (failure: HandlerFailure, tx: Tx, event: { payload: Json }) => ofEvent(tx)(failure, event),
+          onFailed: wrapped(
+            onFailed,
+            (hook) => (failure: HandlerFailure, tx: Tx, event: { payload: Json }) => hook(failure, tx, event.payload),
+          ),
         };
         bus.subscribe(TYPE, ({ payload }, tx) => handler(payload, tx), { ...shared, ...failed, space });
       } else {
         const failed = onFailed && {
-          onFailed: (failure: HandlerFailure, _: unknown, event: { payload: Json }) =>
-            ofEvent(undefined)(failure, event),
+          onFailed: wrapped(
+            onFailed,
+            (hook) => (failure: HandlerFailure, _: unknown, event: { payload: Json }) =>
+              hook(failure, undefined, event.payload),
+          ),
         };
         bus.subscribe(TYPE, ({ payload }) => handler(payload, undefined), { ...shared, ...failed });
       }
@@ -168,16 +180,13 @@ function subscriberEntry(name: string, hasTx: boolean): OptionEntryPoint {
 
 const streamEntry: OptionEntryPoint = {
   ...{ name: "stream", kind: "command", hasTx: true, isJournaled: false, hasRow: false },
+  // Its sends are handled one after the other (I4), so it takes neither `concurrency` nor `serialBy`.
   ...{ isOrdered: true, isParallel: false, boardType: "send" },
-  async open({ host, space }, handler, { retry, timeoutMs, onFailed }) {
+  async open({ host, space }, handler, options) {
     const board = new WorkBoard(host);
     space.scheduler.board = board;
     const stream = space.stream<Json>("cases");
-    stream.handle((data, tx) => handler(data, tx), {
-      ...(retry === undefined ? {} : { retry }),
-      ...(timeoutMs === undefined ? {} : { timeoutMs }),
-      ...(onFailed === undefined ? {} : { onFailed }),
-    });
+    stream.handle((data, tx) => handler(data, tx), options as HandleOptions<Json>);
     const answers: string[] = [];
     return {
       ...{ board, answers },

@@ -1,4 +1,4 @@
-/** Cases of `describeOnce` about what handlers read, where they write, and the labels of that (SPEC: U45, U48-U53, U83). */
+/** Cases of `describeOnce` about reads of handlers, their writes, and labels (SPEC: U45, U48-U53, U83). */
 import { expect } from "#test";
 import { Space } from "../../src/cells/space.ts";
 import type { Json } from "../../src/message/json.ts";
@@ -32,7 +32,7 @@ export const READING_CASES: readonly Case[] = [
     },
   },
   {
-    title: "[U48] a computed value that a handler reads is up to date, and what it comes from is in the read set",
+    title: "[U48] a computed value that a handler reads is up to date, and its sources are in the read set",
     handler: (process) => {
       const twice = doubled(process);
       return (_data, tx) => {
@@ -44,7 +44,7 @@ export const READING_CASES: readonly Case[] = [
     body: twenty,
   },
   {
-    title: "[U49] a handler cannot write to another space, and nothing of it stays",
+    title: "[U49] a handler cannot write to another space, and none of its effects stays",
     needs: ["one space"],
     handler: (process) => {
       const { host, store, space } = process;

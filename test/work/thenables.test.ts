@@ -13,7 +13,7 @@ function broken(): object {
   });
 }
 
-describe("objects whose `then` throws", () => {
+describe("objects with a `then` that throws", () => {
   test("[U31] an effect that returns one fails alone, and later effects run", async () => {
     const world = new World(memoryWorlds);
     const { space, errors } = await world.process();

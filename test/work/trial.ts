@@ -1,4 +1,4 @@
-/** What the cases of `describeOnce` have in common: where they are tried, and the handlers that they use. */
+/** Shared by the cases of `describeOnce`: the trial of a case, and handlers. */
 import type { Cell } from "../../src/cells/cell.ts";
 import type { Json } from "../../src/message/json.ts";
 import type { Tx } from "../../src/work/tx.ts";
@@ -55,7 +55,7 @@ export const add = (process: Process) => {
 
 export const adds = (process: Process): CaseHandler => add(process);
 
-/** Does something to the first commit that writes the total. */
+/** Changes the first commit that writes the total. */
 export function atFirst(fault: Fault, more: (call: LineCall) => boolean = writesTotal) {
   let isFirst = true;
   return (call: LineCall): Fault => {

@@ -1,4 +1,4 @@
-/** What a handler sends and refuses through `tx`, in a loop with its journals. */
+/** Messages and refusals of handlers through `tx`, in a loop with its journals. */
 import { describe, expect, test } from "#test";
 import type { Cell } from "../../src/cells/cell.ts";
 import { pattern } from "../../src/cells/pattern.ts";
@@ -53,7 +53,7 @@ describe("messages of a transaction", () => {
     expect(await world.rows()).toContain("Mail.Send done");
   });
 
-  test("[U70] a handler that throws sends nothing", async () => {
+  test("[U70] a handler that throws sends no message", async () => {
     const { world, log, order } = await setup((data, tx) => {
       tx.send("Mail.Send", data);
       tx.emit("Order.Placed", data);
@@ -373,7 +373,7 @@ describe("events of a transactional capability", () => {
     expect(commits[0]?.preconditions.some(({ kind }) => kind === "absent")).toBe(true);
   });
 
-  test("[L73] an event handler that throws leaves nothing, and its delivery fails with the reason", async () => {
+  test("[L73] an event handler that throws leaves no effect, and its delivery fails with the reason", async () => {
     const { world, log, order, bus } = await setup(
       (data, tx) => void tx.emit("Order.Placed", data),
       (_data, tx) => {

@@ -7,6 +7,7 @@ import { eraseFrom } from "./erase-memory.ts";
 import { JournalTable } from "./journal-table.ts";
 import { LeaseTable } from "./lease-table.ts";
 
+/** The data of a memory store. It outlives the store, so that a test can crash and restart. */
 export class MemoryDisk extends DocumentDisk {
   readonly hasJournal = true;
   readonly leases = new LeaseTable();

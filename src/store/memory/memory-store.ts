@@ -86,6 +86,7 @@ import type { MemoryLane } from "./lane.ts";
 import { type Committer, commitTo } from "./memory-commit.ts";
 import { MemoryDisk } from "./memory-disk.ts";
 
+/** Options of `memoryStore`. */
 export interface MemoryStoreOptions {
   /** Clock and randomness; defaults to those of the process. */
   readonly host?: Host;
@@ -93,6 +94,7 @@ export interface MemoryStoreOptions {
   readonly disk?: MemoryDisk;
 }
 
+/** Opens a store in memory, with a journal, timers and consumers. */
 export function memoryStore({ host = systemHost(), disk = new MemoryDisk() }: MemoryStoreOptions = {}): Store {
   return new MemoryStore(host, disk);
 }
@@ -147,6 +149,7 @@ export class MemoryStore implements Store {
   #commit(request: CommitRequest): CommitOutcome {
     this.#requireOpen();
     checkCommit(request);
+    if (request.statements !== undefined) throw new StoreError("STORE_MISUSE", "a store in memory has no tables");
     const journal = request.entries.length > 0 || request.settlements.length > 0 || request.due.length > 0;
     // Throws before anything is written.
     if (journal) void this.#disk.tables;

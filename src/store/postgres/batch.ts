@@ -15,6 +15,7 @@ import type { JournalEntry, Settlement } from "../journal.ts";
 import type { SizedPatch } from "../memory/space-table.ts";
 import { applyOperations, PatchError } from "../patch.ts";
 import type { PathOperation } from "../path-operation.ts";
+import type { SqlStatement } from "../sql-statement.ts";
 import type { EncodedEntry } from "../sqlite/journal-entry.ts";
 import { GENESIS, type RowHasher } from "../sqlite/journal-hash.ts";
 import { jsonText } from "../sqlite/json-text.ts";
@@ -117,6 +118,8 @@ export class Batch {
   #consumers: number | undefined;
   #bytes = 0;
   touchesJournal = false;
+  /** Statements on the user's tables, in the order of their commits. */
+  readonly statements: SqlStatement[] = [];
 
   /** `decided`: the batch has one job, which was decided with all facts. */
   constructor(place: RowPlace, context: BatchContext, decided?: Decided) {
@@ -217,7 +220,8 @@ export class Batch {
 
   #addCommit(job: CommitJob): void {
     const { request, patches } = job;
-    const { session, localSequence, digest } = request;
+    const { session, localSequence, digest, statements } = request;
+    if (statements !== undefined) this.statements.push(...statements);
     const space = this.#space(request.space);
     const moves = patches.length > 0 || request.labels.length > 0;
     if (moves) {

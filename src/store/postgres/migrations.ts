@@ -40,6 +40,15 @@ export async function migrate(link: Link, schema: string): Promise<Migration> {
   });
 }
 
+/** Throws unless the database has this version's schema. */
+export async function requireSchema(link: Link, schema: string): Promise<void> {
+  const version = await schemaVersion(link, schema);
+  refuseNewer(version);
+  if (version === SCHEMA_VERSION) return;
+  const what = version === 0 ? `has no schema "${schema}"` : `has schema version ${version}, older than this build`;
+  throw new StoreError("STORE_TOO_OLD", `the database ${what}; run: millrace migrate`);
+}
+
 function functionsFirst(schema: string): string {
   return `${tablesOf(schema)}\n${outboxTables(schema)}\n${functionsOf(schema)}\n${outboxFunctions(schema)}`;
 }

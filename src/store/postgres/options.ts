@@ -7,6 +7,7 @@ import { checkPayloadBound } from "../request-check.ts";
 import { StoreError } from "../store.ts";
 import { DEFAULT_SCHEMA } from "./schema.ts";
 
+/** Options of `openPostgresStore`. */
 export interface PostgresStoreOptions {
   /** `postgres://user:password@host:port/database`. Several URLs: the first server that takes writes is used. */
   readonly url: string | readonly string[];
@@ -18,10 +19,13 @@ export interface PostgresStoreOptions {
   readonly tls?: boolean | TlsOptions;
   /** How changes by other kernels are noticed. `poll`: for connection poolers without LISTEN. Default: `listen`. */
   readonly notice?: "listen" | "poll";
+  /** Writes are refused, and a schema that is missing or older is not made. */
+  readonly readOnly?: boolean;
   readonly host?: Host;
   readonly tuning?: PostgresTuning;
 }
 
+/** Limits and times of a Postgres store. */
 export interface PostgresTuning {
   /** Commits of a space that the feed reaches back to. */
   readonly feedCommits?: number;
@@ -41,12 +45,14 @@ export interface ResolvedOptions {
   readonly durability: "power" | "process";
   readonly tls: boolean | TlsOptions | undefined;
   readonly notice: "listen" | "poll";
+  readonly readOnly: boolean;
   readonly host: Host;
   readonly tuning: Required<PostgresTuning>;
 }
 
 export function resolveOptions(options: PostgresStoreOptions): ResolvedOptions {
-  const { url, schema = DEFAULT_SCHEMA, durability = "power", notice = "listen", tls, host = systemHost() } = options;
+  const { url, schema = DEFAULT_SCHEMA, durability = "power", notice = "listen", readOnly = false, tls } = options;
+  const { host = systemHost() } = options;
   const urls = typeof url === "string" ? [url] : [...url];
   if (urls.length === 0) throw new StoreError("STORE_MISUSE", "url: give at least one postgres:// URL");
   for (const one of urls) {
@@ -68,7 +74,7 @@ export function resolveOptions(options: PostgresStoreOptions): ResolvedOptions {
     ...options.tuning,
   };
   checkPayloadBound(tuning.payloadBytesMax);
-  return { urls, schema, durability, tls, notice, host, tuning };
+  return { urls, schema, durability, tls, notice, readOnly, host, tuning };
 }
 
 export function isPostgresUrl(text: string): boolean {

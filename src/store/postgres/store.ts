@@ -55,6 +55,7 @@ import {
   type StoreChange,
   StoreError,
   type StoreStats,
+  type UserTables,
 } from "../store.ts";
 import type { BatchAnswer } from "./batch.ts";
 import { hasCommits } from "./commit-decision.ts";
@@ -66,7 +67,7 @@ import { countJournal, dueRowOf, followJournal, journalEnd, queryJournal } from 
 import { rowOfView } from "./journal-states.ts";
 import * as work from "./journal-work.ts";
 import { Link, type Row } from "./link.ts";
-import { migrate, schemaVersion } from "./migrations.ts";
+import { migrate, requireSchema, schemaVersion } from "./migrations.ts";
 import { type PostgresStoreOptions, type ResolvedOptions, resolveOptions } from "./options.ts";
 import { foldDocument, TRIM_COMMITS, trimSpace } from "./upkeep.ts";
 import { verifyStore } from "./verify.ts";
@@ -79,7 +80,8 @@ export async function openPostgresStore(options: PostgresStoreOptions): Promise<
   try {
     const link = await Link.open(resolved);
     try {
-      await migrate(link, resolved.schema);
+      if (resolved.readOnly) await requireSchema(link, resolved.schema);
+      else await migrate(link, resolved.schema);
     } finally {
       await link.close();
     }
@@ -97,6 +99,7 @@ export async function openPostgresStore(options: PostgresStoreOptions): Promise<
 
 export class PostgresStore implements Store {
   readonly backend = "postgres";
+  readonly userTables: UserTables;
   readonly #options: ResolvedOptions;
   readonly #m: string;
   readonly #writer: Writer;
@@ -113,6 +116,7 @@ export class PostgresStore implements Store {
   constructor(options: ResolvedOptions) {
     this.#options = options;
     this.#m = options.schema;
+    this.userTables = { isReserved: (table) => table.startsWith(`${options.schema}.`) };
     this.#writer = new Writer(options, {
       wrote: (spaces, journal) => this.#wrote(spaces, journal),
       fold: (list) => this.#fold(list),

@@ -12,14 +12,19 @@ export async function verifyStore(link: Link, m: string): Promise<VerifyReport> 
   // One state of the whole store, while kernels go on writing.
   await link.query("BEGIN TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY");
   try {
-    const scrub = new Scrub(link, m);
-    await scrub.journal();
-    await scrub.documents();
-    await scrub.changes();
-    return scrub.report();
+    return await scrub(link, m);
   } finally {
     if (link.isOpen) await link.query("COMMIT");
   }
+}
+
+/** The same inside the caller's transaction. */
+export async function scrub(link: Link, m: string): Promise<VerifyReport> {
+  const of = new Scrub(link, m);
+  await of.journal();
+  await of.documents();
+  await of.changes();
+  return of.report();
 }
 
 class Scrub {

@@ -7,6 +7,7 @@
  * A batch has a number in the row of the writer, so it can be sent again unchanged: if it was applied, it gets the
  * answer that was lost. Jobs wait in the queue while the database is away, within bounds.
  */
+import { hostname } from "node:os";
 import type { Host, Timer } from "../../host/host.ts";
 import { STORE_PARKED_BYTES_MAX, STORE_PARKED_JOBS_MAX } from "../../limits.ts";
 import type { Json } from "../../message/json.ts";
@@ -26,6 +27,7 @@ import { Link, type Row } from "./link.ts";
 import type { ResolvedOptions } from "./options.ts";
 import { type Published, takePublished } from "./outbox.ts";
 import { LANE_COUNT } from "./schema.ts";
+import { runStatements, statementRejection } from "./user-statements.ts";
 
 /** Tries of a batch that the database aborts (deadlock), or of a decision whose facts change. */
 const TRIES_MAX = 20;
@@ -94,7 +96,7 @@ export class Writer {
 
   async open(): Promise<void> {
     await this.#connect();
-    await this.#register();
+    if (!this.#options.readOnly) await this.#register();
   }
 
   /** Why it has stopped. */
@@ -148,6 +150,12 @@ export class Writer {
   }
 
   submit(job: Job): void {
+    if (this.#options.readOnly) {
+      job.answer(
+        new StoreError("STORE_READ_ONLY", "the store was opened for reading; open it without readOnly to write"),
+      );
+      return;
+    }
     if (this.#trouble !== undefined) {
       job.answer(new StoreError("STORE_STOPPED", this.#trouble));
       return;
@@ -201,7 +209,7 @@ export class Writer {
     this.#state = "closed";
     this.#giveUp?.();
     this.#dropQueue(() => rejected("unknown", "no-answer", "the store was closed while the database was away"));
-    if (!wasAway && this.#link?.isOpen) {
+    if (!wasAway && !this.#options.readOnly && this.#link?.isOpen) {
       try {
         await this.#link.query(`UPDATE ${this.#m}.writer SET ended = true WHERE incarnation = $1`, [this.#incarnation]);
       } catch (error) {
@@ -217,16 +225,22 @@ export class Writer {
     const link = await Link.open(this.#options);
     this.#link = link;
     link.onEnd(() => this.#lost(link));
-    const isLost = await this.#hasLostBatches(link);
-    const [row] = await link.query(`SELECT ${this.#m}.history_v1($1, $2, $3) AS history, ${this.#m}.now_ms() AS now`, [
-      newHistory(this.#host),
-      this.#options.durability === "process",
-      isLost,
-    ]);
+    const [row] = this.#options.readOnly
+      ? await link.query(`SELECT history, ${this.#m}.now_ms() AS now FROM ${this.#m}.meta`)
+      : await this.#findHistory(link);
     this.#clock = { databaseMs: Number(row?.["now"]), atMs: this.#host.monotonic() };
     const before = this.#history;
     this.#history = String(row?.["history"]);
     return before !== "" && before !== this.#history;
+  }
+
+  async #findHistory(link: Link): Promise<readonly Row[]> {
+    const isLost = await this.#hasLostBatches(link);
+    return link.query(`SELECT ${this.#m}.history_v1($1, $2, $3) AS history, ${this.#m}.now_ms() AS now`, [
+      newHistory(this.#host),
+      this.#options.durability === "process",
+      isLost,
+    ]);
   }
 
   /** Whether the row of this writer is older than its last answer: the server has lost the end of its log. */
@@ -239,7 +253,7 @@ export class Writer {
   async #register(): Promise<void> {
     const [row] = await this.#query(
       `SELECT incarnation, lane, coalesce(n, 0) AS n, last_id FROM ${this.#m}.register_v1($1)`,
-      [this.#host.id()],
+      [`${hostname()} pid ${process.pid}`],
     );
     this.#incarnation = Number(row?.["incarnation"]);
     this.#batch = 0;
@@ -347,6 +361,7 @@ export class Writer {
 
   /** False if the database refused it. */
   async #send(batch: Batch): Promise<boolean> {
+    if (batch.statements.length > 0) return this.#sendWithStatements(batch);
     const text = batch.text();
     let answer: string;
     try {
@@ -368,6 +383,29 @@ export class Writer {
     this.stats.bytesWritten += text.length;
     this.#applied(batch, JSON.parse(answer) as BatchAnswer);
     return true;
+  }
+
+  /** A batch with statements on the user's tables takes a transaction of several calls. */
+  async #sendWithStatements(batch: Batch): Promise<boolean> {
+    const [job] = batch.jobs;
+    try {
+      const { answer } = await this.#inTransaction<undefined>(
+        async (link, nowMs) => ({ answer: await this.#apply(link, batch, nowMs), decision: undefined }),
+        "rebuild",
+      );
+      this.#applied(batch, JSON.parse(answer) as BatchAnswer);
+      return true;
+    } catch (error) {
+      const rejection = statementRejection(error);
+      if (rejection === undefined) {
+        if (!(error instanceof DatabaseError) || error.kind !== "refused") throw error;
+        return false;
+      }
+      // The others of the batch are sent again without it.
+      if (batch.jobs.length > 1 || job?.kind !== "commit") return false;
+      job.answer(rejection);
+      return true;
+    }
   }
 
   #applied(batch: Batch, answer: BatchAnswer): void {
@@ -399,6 +437,16 @@ export class Writer {
 
   /** Decides and applies one job with all facts, in one transaction. */
   async #decide(job: BatchedJob): Promise<void> {
+    try {
+      await this.#decideNow(job);
+    } catch (error) {
+      const rejection = statementRejection(error);
+      if (rejection === undefined || job.kind !== "commit") throw error;
+      job.answer(rejection);
+    }
+  }
+
+  async #decideNow(job: BatchedJob): Promise<void> {
     const { answer, decision } = await this.#inTransaction<Decision | undefined>(async (link, nowMs) => {
       const decision = await this.#decision(link, job, nowMs);
       if (decision.kind === "answer") return { answer: decision.text, decision };
@@ -425,6 +473,7 @@ export class Writer {
       this.#incarnation,
       batch.place.lastId,
     ]);
+    if (batch.statements.length > 0) await runStatements(link, batch.statements);
     return String(row?.["answer"]);
   }
 
@@ -520,7 +569,7 @@ export class Writer {
   /** Runs statements in one transaction with the writer's turn. Repeated, it gets the first answer. */
   #inTransaction<D>(
     work: (link: Link, nowMs: number) => Promise<Worked<D>>,
-    again?: "refused",
+    again?: "refused" | "rebuild",
   ): Promise<{ answer: string; decision: D | undefined }> {
     let last: Worked<D> | undefined;
     return this.#exactlyOnce(

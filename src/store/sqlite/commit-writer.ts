@@ -20,6 +20,7 @@ import { type EncodedBasis, encodeBasis } from "./basis-table.ts";
 import type { BatchNews } from "./batch-news.ts";
 import { ROW_BASE_BYTES_MAX } from "./change-block.ts";
 import { SqliteCommitFacts } from "./commit-facts.ts";
+import type { Connection } from "./connection.ts";
 import type { EncodedPatch } from "./document-table.ts";
 import { type EncodedDueChange, encodeDueChange, ownDueChange } from "./due-table.ts";
 import { type Encoded, type EncodedEntry, encodeEntries } from "./journal-entry.ts";
@@ -28,6 +29,7 @@ import { type EncodedLabelWrite, encodeLabelWrite, labelWritesText } from "./lab
 import type { ResolvedOptions } from "./options.ts";
 import type { Space } from "./space-table.ts";
 import type { Tables } from "./tables.ts";
+import { runWithStatements } from "./user-statements.ts";
 
 /** A request as text and columns: immutable, with a known size. */
 export interface EncodedCommit {
@@ -157,11 +159,13 @@ function setsWhole(operation: PathOperation | undefined): boolean {
 
 export class CommitWriter {
   readonly host: Host;
+  readonly #connection: Connection;
   readonly #tables: Tables;
   readonly #news: BatchNews;
   readonly #facts: SqliteCommitFacts;
 
-  constructor(tables: Tables, news: BatchNews, { host, tuning }: ResolvedOptions) {
+  constructor(connection: Connection, tables: Tables, news: BatchNews, { host, tuning }: ResolvedOptions) {
+    this.#connection = connection;
     this.host = host;
     this.#tables = tables;
     this.#news = news;
@@ -176,11 +180,18 @@ export class CommitWriter {
   }
 
   #decideAndWrite(commit: EncodedCommit, nowMs: number): CommitOutcome {
-    const { request, moves } = commit;
+    const { request } = commit;
     // If no later check can refuse, settling also tests whether the claim is held: one statement less.
-    const settlesFirst = request.settlements.length === 1 && commit.entries.length === 0;
+    const { statements } = request;
+    const settlesFirst = request.settlements.length === 1 && commit.entries.length === 0 && statements === undefined;
     const decision = decideCommit(request, this.#facts.turnTo(commit, settlesFirst, nowMs));
     if (decision.kind !== "apply") return decision;
+    if (statements === undefined) return this.#write(commit, settlesFirst, nowMs);
+    return runWithStatements(this.#connection, statements, () => this.#write(commit, settlesFirst, nowMs));
+  }
+
+  #write(commit: EncodedCommit, isSettled: boolean, nowMs: number): CommitOutcome {
+    const { request, moves } = commit;
     const appended = this.#tables.append(commit.entries);
     if (appended.kind === "rejected") return appended;
     const journalIds = appended.ids;
@@ -188,7 +199,7 @@ export class CommitWriter {
     const space = this.#tables.spaces.make(request.space);
     if (moves) this.#writeDocuments(space, commit);
     this.#writeBasis(space, commit);
-    if (!settlesFirst) for (const settlement of request.settlements) this.#tables.journal.settle(settlement, nowMs);
+    if (!isSettled) for (const settlement of request.settlements) this.#tables.journal.settle(settlement, nowMs);
     for (const change of commit.due) this.#tables.due.change(change);
     const { session, localSequence, digest } = request;
     const { id, sequence } = space;

@@ -105,6 +105,14 @@ export class Connection {
     return statement;
   }
 
+  /** Runs a statement that is not prepared for later; returns the number of changed rows, or of those it returns. */
+  runOnce(sql: string, values: readonly SQLInputValue[]): number {
+    this.work.statements++;
+    const statement = this.#database.prepare(sql);
+    if (statement.columns().length > 0) return statement.all(...values).length;
+    return Number(statement.run(...values).changes);
+  }
+
   exec(sql: string): void {
     this.work.statements++;
     this.#database.exec(sql);
@@ -184,7 +192,8 @@ export function settingsOf({ durability, tuning }: ResolvedOptions, readOnly: bo
     // On macOS a plain flush stops at the drive's cache.
     ["fullfsync", durability === "power" ? 1 : 0],
     ["checkpoint_fullfsync", 1],
-    ["foreign_keys", 0],
+    // Of the user's tables; ours have none.
+    ["foreign_keys", 1],
     // We copy the log ourselves, after callers were answered and where errors are visible: `checkpoints.ts`.
     ["wal_autocheckpoint", 0],
     ["journal_size_limit", 64 * 1_048_576],

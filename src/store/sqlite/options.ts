@@ -6,6 +6,7 @@ import { CHANGES_KEPT_MAX, COMMITS_REMEMBERED_MAX, PAYLOAD_BYTES_MAX } from "../
 import { checkPayloadBound } from "../request-check.ts";
 import { StoreError } from "../store.ts";
 
+/** Options of `openSqliteStore`. */
 export interface SqliteStoreOptions {
   /** The database file. It and its directory are created if missing, readable only by their owner. */
   readonly path: string;

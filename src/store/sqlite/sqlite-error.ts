@@ -22,10 +22,16 @@ const IOERR = 10;
 const CORRUPT = 11;
 const FULL = 13;
 const CANTOPEN = 14;
+const CONSTRAINT = 19;
 const NOTADB = 26;
 /** Extended codes: a flush of the file or its directory failed, so the page cache may differ from the disk. */
 const IOERR_FSYNC = 1034;
 const IOERR_DIR_FSYNC = 1290;
+
+/** Whether a constraint of the user's tables forbids the COMMIT; the transaction is still open then. */
+export function isConstraint(error: unknown): boolean {
+  return ((engineCode(error) ?? 0) & 0xff) === CONSTRAINT;
+}
 
 export function engineTrouble(error: unknown): EngineTrouble | undefined {
   const code = engineCode(error);

@@ -88,6 +88,7 @@ import { ReceiptRemoval, startForgetting } from "./receipt-removal.ts";
 import { engineTrouble } from "./sqlite-error.ts";
 import { Tables } from "./tables.ts";
 import { Upkeep } from "./upkeep.ts";
+import { USER_TABLES } from "./user-statements.ts";
 import { verifyStore } from "./verify.ts";
 import { ChangeWatch } from "./watch.ts";
 
@@ -98,6 +99,7 @@ const BASIS_AT_ONCE_MAX = 1_000;
 
 export class SqliteStore implements Store {
   readonly backend = "sqlite";
+  readonly userTables = USER_TABLES;
   readonly #options: ResolvedOptions;
   readonly #host: Host;
   readonly #connection: Connection;
@@ -128,7 +130,7 @@ export class SqliteStore implements Store {
       this.#upkeep.queue(this.#writer, spaces, commits),
     );
     this.#writer = new GroupCommit(connection, this.#tables, this.#news, options);
-    this.#commits = new CommitWriter(this.#tables, this.#news, options);
+    this.#commits = new CommitWriter(connection, this.#tables, this.#news, options);
     this.#reads = new DocumentReads(this.#tables, options.tuning.feedCommits);
     this.#patience = new PatientReads(options.host, options.tuning.lockWaitMs);
     this.#retention = new JournalRetention(connection);

@@ -1,6 +1,7 @@
 /**
- * A TCP proxy before the database, with faults: connections are cut before or after bytes are forwarded, delayed, or
- * stalled (open, but no byte passes).
+ * A TCP proxy before the database, with faults: connections are cut before or after bytes are forwarded, delayed,
+ * stalled (open, but no byte passes), or half open (bytes pass in one direction). Bytes that were dropped never come
+ * later: such a connection is cut when the proxy heals.
  */
 import { createConnection, createServer, type Server, type Socket } from "node:net";
 
@@ -13,6 +14,8 @@ export class CuttingProxy {
   readonly #server: Server;
   readonly #target: { host: string; port: number };
   readonly #pairs = new Set<Pair>();
+  /** The last chunk that waits for a socket. */
+  readonly #last = new Map<Socket, Promise<void>>();
   port = 0;
   /** Whether new connections are refused. */
   isDown = false;
@@ -20,6 +23,10 @@ export class CuttingProxy {
   isStalled = false;
   /** Answers of the database are dropped, and the connection is cut: the request was forwarded. */
   dropsAnswers = false;
+  /** Bytes of this direction are dropped: the connection is half open. */
+  drops: "to-server" | "to-client" | undefined;
+  /** Bytes wait so long, in their order. */
+  delayMs = 0;
   /** Called for each chunk of a client; true cuts the connection before the chunk is forwarded. */
   cutsBefore: ((chunk: Buffer) => boolean) | undefined;
 
@@ -45,6 +52,18 @@ export class CuttingProxy {
     return through.href;
   }
 
+  /** Ends every fault. Connections that have lost bytes are cut. */
+  heal(): void {
+    const hasLost = this.isStalled || this.drops !== undefined;
+    this.isDown = false;
+    this.isStalled = false;
+    this.dropsAnswers = false;
+    this.drops = undefined;
+    this.delayMs = 0;
+    this.cutsBefore = undefined;
+    if (hasLost) this.cut();
+  }
+
   /** Cuts every connection. */
   cut(): void {
     for (const pair of this.#pairs) this.#end(pair);
@@ -67,15 +86,31 @@ export class CuttingProxy {
       socket.on("close", () => this.#end(pair));
     }
     client.on("data", (chunk: Buffer) => {
-      if (this.isStalled) return;
+      if (this.isStalled || this.drops === "to-server") return;
       if (this.cutsBefore?.(chunk) === true) this.#end(pair);
-      else pair.server.write(chunk);
+      else this.#pass(pair.server, chunk);
     });
     pair.server.on("data", (chunk: Buffer) => {
-      if (this.isStalled) return;
+      if (this.isStalled || this.drops === "to-client") return;
       if (this.dropsAnswers) this.#end(pair);
-      else client.write(chunk);
+      else this.#pass(client, chunk);
     });
+  }
+
+  /** Chunks wait in a row, so that a shorter delay does not overtake. */
+  #pass(to: Socket, chunk: Buffer): void {
+    const before = this.#last.get(to) ?? Promise.resolve();
+    const waits = this.delayMs;
+    if (waits === 0 && !this.#last.has(to)) {
+      to.write(chunk);
+      return;
+    }
+    const passed = before.then(async () => {
+      if (waits > 0) await new Promise<void>((resolve) => setTimeout(resolve, waits));
+      if (!to.destroyed) to.write(chunk);
+      if (this.#last.get(to) === passed) this.#last.delete(to);
+    });
+    this.#last.set(to, passed);
   }
 
   #end(pair: Pair): void {

@@ -16,9 +16,12 @@ const WAYS: [string, (path: string) => void][] = [
 ];
 
 describe("files that are removed or replaced", () => {
-  test.each(WAYS)("[S129] no write is acknowledged after %s", async (_, harm) => {
+  const CASES = WAYS.flatMap(([what, harm]) =>
+    (["power", "process"] as const).map((durability) => [what, durability, harm] as const),
+  );
+  test.each(CASES)("[S129] no write is acknowledged after %s, with durability %s", async (_, durability, harm) => {
     await using file = new StoreFile();
-    const store = await file.open({ durability: "power" });
+    const store = await file.open({ durability });
     await write(store, set("a", [], 1));
     expect(store.trouble).toBeUndefined();
     harm(file.path);

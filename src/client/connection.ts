@@ -1,0 +1,92 @@
+/**
+ * The calls of an app from another process, with the types of the app and nothing of its code. SPEC: A31, W62.
+ */
+import type { AppEvent, Caller, CallOptions, EventsOptions, Live, Result } from "../app/caller.ts";
+import { LiveValues } from "../app/live-values.ts";
+import { type ErrorData, Failure, failureFrom } from "../message/error-data.ts";
+import type { Json } from "../message/json.ts";
+import type { KernelClient, Status } from "./kernel-client.ts";
+import type { Source } from "./link.ts";
+import { watch } from "./watch.ts";
+
+/** A kernel in another process, typed by its apps. */
+export interface Connected<A> extends Caller<A>, AsyncDisposable {
+  /** The state of the connection; the same object until it changes. */
+  readonly status: Status;
+  /** Calls back when the status has changed, until the returned function is called. */
+  onStatus(listener: () => unknown): () => void;
+  close(): Promise<void>;
+}
+
+export class Connection implements AsyncDisposable {
+  readonly #client: KernelClient;
+  readonly #source: Source & { close?(): void };
+  readonly #end = new AbortController();
+
+  constructor(client: KernelClient, source: Source & { close?(): void }) {
+    this.#client = client;
+    this.#source = source;
+  }
+
+  get status(): Status {
+    return this.#client.status;
+  }
+
+  onStatus(listener: () => unknown): () => void {
+    return this.#client.onStatus(listener);
+  }
+
+  command(type: string, data?: unknown, options?: CallOptions): Promise<Json> {
+    return this.#ask("command", type, data, options);
+  }
+
+  async safeCommand(type: string, data?: unknown, options?: CallOptions): Promise<Result<Json, Failure>> {
+    try {
+      return { ok: true, value: await this.command(type, data, options) };
+    } catch (failure) {
+      if (!(failure instanceof Failure)) throw failure;
+      return { ok: false, failure };
+    }
+  }
+
+  query(type: string, data?: unknown, options?: CallOptions): Promise<Json> {
+    return this.#ask("query", type, data, options);
+  }
+
+  live(type: string, data: unknown = null): Live<Json> {
+    return new LiveValues((listener, onError) => {
+      const stopped = new AbortController();
+      const signal = AbortSignal.any([stopped.signal, this.#end.signal]);
+      void watch(this.#source, { type, data: data as Json, signal }, { answer: listener, failed: onError });
+      return () => stopped.abort();
+    });
+  }
+
+  async *events(
+    names: string | readonly string[],
+    options: EventsOptions = {},
+  ): AsyncGenerator<AppEvent<string, Json>> {
+    const types = typeof names === "string" ? [names] : names;
+    for await (const { id, cursor, message } of this.#client.subscribe({ ...options, types }))
+      yield { id, cursor, type: message.type, data: message.data };
+  }
+
+  async close(): Promise<void> {
+    this.#end.abort();
+    await this.#client.close();
+    this.#source.close?.();
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.close();
+  }
+
+  async #ask(kind: "command" | "query", type: string, data: unknown, options: CallOptions = {}): Promise<Json> {
+    const { host } = this.#source;
+    const { id = host.id(), ...waiting } = options;
+    const metadata = { id, timestamp: host.now() };
+    const answer = await this.#client.request({ kind, type, data: (data ?? null) as Json, metadata }, waiting);
+    if (answer.kind === "reply") return answer.data;
+    throw failureFrom(answer.data as ErrorData);
+  }
+}
