@@ -1,6 +1,7 @@
 /**
- * Makes pages of the reference from the source. `node scripts/reference.ts api` writes `docs/reference/api/`, a page for each entry point with
- * the declaration of each export; text below a declaration (errors, examples) is written by hand and stays. `node scripts/reference.ts
+ * Makes pages of the reference from the source. `node scripts/reference.ts api` writes `docs/reference/api/`, a page for
+ * each entry point with the declaration of each export. Text below a declaration (errors, examples) is written by hand
+ * and stays. An export without an example of its own gets a link to one that imports it. `node scripts/reference.ts
  * command` prints the help of every verb: redirect it into `docs/reference/command.md`.
  */
 import { execFileSync } from "node:child_process";
@@ -12,6 +13,9 @@ import { fileURLToPath } from "node:url";
 const root = dirname(dirname(fileURLToPath(import.meta.url)));
 const read = (file: string) => readFileSync(join(root, file), "utf8");
 
+/** A block of code that the tests run or check. */
+const EXAMPLE = /^```ts(?: \S+\.ts)?$/m;
+const USED_IN = "Used in the example of";
 const COMMENT = /\/\*\*[\s\S]*?\*\//;
 const PAGES: Readonly<Record<string, () => void>> = {
   api: writeApiPages,
@@ -26,29 +30,32 @@ else {
 
 // What is exported -----------------------------------------------------------------------------------------------------------
 
+interface EntryPoint {
+  readonly name: string;
+  readonly page: string;
+  /** Text of its file. */
+  readonly text: string;
+  readonly exports: readonly (Exported & { readonly file: string })[];
+  /** The text below each declaration of its page today, by the name of the export. */
+  readonly byHand: ReadonlyMap<string, string>;
+}
+
 function writeApiPages(): void {
   const folder = join(root, "docs", "reference", "api");
   const types = mkdtempSync(join(tmpdir(), "millrace-types-"));
   execFileSync(join(root, "node_modules", ".bin", "tsc"), ["-p", "tsconfig.build.json", "--outDir", types], {
     cwd: root,
   });
-  const { exports } = JSON.parse(read("package.json"));
+  const entries = entryPoints(folder);
+  const examples = examplesOf(entries);
   /** Where each export has its section: on the page of the first entry point that has it. */
   const homes = new Map<string, string>();
   const index = ["# Entry points", "", "| entry point | contains |", "| --- | --- |"];
-  for (const [entry, target] of Object.entries<{ default?: string }>(exports)) {
-    if (target.default === undefined) continue;
-    const name = join("millrace", entry);
-    const page = `${name.split("/").at(-1)}.md`;
-    const source = target.default.replace(/^\.\/dist/, "src").replace(/js$/, "ts");
-    const text = read(source);
-    const path = join(folder, page);
-    const byHand = handwritten(existsSync(path) ? readFileSync(path, "utf8") : "");
+  for (const { name: entry, page, text, exports, byHand } of entries) {
     const table: string[] = [];
     const sections: string[] = [];
     const anchors = new Map<string, number>();
-    for (const { name, original, from } of exported(text)) {
-      const file = join(dirname(source), from);
+    for (const { name, original, file } of exports) {
       const declared = declarations(
         readFileSync(join(types, relative("src", file).replace(/ts$/, "d.ts")), "utf8"),
         original,
@@ -62,19 +69,60 @@ function writeApiPages(): void {
       anchors.set(name.toLowerCase(), count + 1);
       homes.set(id, `${page}${own}`);
       sections.push("", `## \`${name}\``, "", "```typescript", declared.code, "```", byHand.get(name) ?? "");
+      const example = examples.get(id);
+      if (!EXAMPLE.test(byHand.get(name) ?? "") && example !== undefined)
+        sections.push("", `${USED_IN} ${example.replace(`](${page}#`, "](#")}.`);
     }
-    const lines = [`# \`${name}\``, "", introduction(text), "", "| export | kind | purpose |", "| --- | --- | --- |"];
-    writeFileSync(path, `${[...lines, ...table, ...sections].join("\n").trimEnd()}\n`);
-    index.push(`| [\`${name}\`](${page}) | ${introduction(text)} |`);
+    const lines = [`# \`${entry}\``, "", introduction(text), "", "| export | kind | purpose |", "| --- | --- | --- |"];
+    writeFileSync(join(folder, page), `${[...lines, ...table, ...sections].join("\n").trimEnd()}\n`);
+    index.push(`| [\`${entry}\`](${page}) | ${introduction(text)} |`);
   }
   writeFileSync(join(folder, "README.md"), `${index.join("\n")}\n`);
   rmSync(types, { recursive: true });
 }
 
+function entryPoints(folder: string): readonly EntryPoint[] {
+  const { exports } = JSON.parse(read("package.json"));
+  return Object.entries<{ default?: string }>(exports).flatMap(([entry, target]) => {
+    if (target.default === undefined) return [];
+    const name = join("millrace", entry);
+    const page = `${name.split("/").at(-1)}.md`;
+    const source = target.default.replace(/^\.\/dist/, "src").replace(/js$/, "ts");
+    const text = read(source);
+    const path = join(folder, page);
+    const byHand = handwritten(existsSync(path) ? readFileSync(path, "utf8") : "");
+    const listed = exported(text).map((one) => ({ ...one, file: join(dirname(source), one.from) }));
+    return [{ name, page, text, exports: listed, byHand }];
+  });
+}
+
+/** For each export, a link to the first example that imports it. */
+function examplesOf(entries: readonly EntryPoint[]): Map<string, string> {
+  const found = new Map<string, string>();
+  const exportsOf = new Map(entries.map(({ name, exports }) => [name, exports]));
+  for (const { page, byHand } of entries) {
+    for (const [section, text] of byHand) {
+      for (const [, code] of text.matchAll(/^```ts(?: \S+\.ts)?\n([\s\S]*?)^```$/gm)) {
+        for (const [, list, entry] of (code as string).matchAll(
+          /^import (?:type )?\{([^}]*)\} from "(millrace[^"]*)"/gm,
+        )) {
+          const names = new Set((list as string).split(",").map((name) => name.trim().replace(/^type | as .*$/g, "")));
+          for (const { name, original, file } of exportsOf.get(entry as string) ?? []) {
+            const id = `${file} ${original}`;
+            if (names.has(name) && !found.has(id)) found.set(id, `[\`${section}\`](${page}#${section.toLowerCase()})`);
+          }
+        }
+      }
+    }
+  }
+  return found;
+}
+
 /** The text below each declaration of a page, by the name of the export. */
 function handwritten(page: string): Map<string, string> {
   const sections = page.matchAll(/^## `([^`]+)`\n\n```typescript\n[\s\S]*?^```\n([\s\S]*?)(?=^## `|$(?![\s\S]))/gm);
-  return new Map([...sections].map(([, name, text]) => [name as string, (text as string).trimEnd()]));
+  const kept = (text: string) => text.replaceAll(new RegExp(`^${USED_IN} .*$`, "gm"), "").trimEnd();
+  return new Map([...sections].map(([, name, text]) => [name as string, kept(text as string)]));
 }
 
 /** The declarations of a name, overloads together, as the compiler writes them, without private members. */

@@ -70,7 +70,7 @@ export class HandlerTx implements AppTx {
     };
   }
 
-  get sql(): Sql {
+  get sql(): AppTx["sql"] {
     return this.#tx.sql;
   }
 

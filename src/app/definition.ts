@@ -5,6 +5,7 @@ import type { AnyCommand, AnyQuery } from "./request.ts";
 import type { ScheduleDefinition } from "./schedule.ts";
 import type { WorkerDefinition } from "./worker-commands.ts";
 
+/** The result of the function of an app: its handlers, by their names. */
 export interface Definition {
   /** For people and tools. */
   readonly description?: string;

@@ -10,7 +10,7 @@ import { AUTH_FAILURE_ADDRESSES_MAX, AUTH_FAILURES_A_MINUTE_MAX } from "../limit
 import { Failure } from "../message/error-data.ts";
 import { unknownOption } from "../message/near-word.ts";
 import { addEventRoutes } from "./event-routes.ts";
-import { checkGate, type GateOptions, LOOPBACK_HOSTS } from "./gate.ts";
+import { checkGate, checkHost, type GateOptions, LOOPBACK_HOSTS } from "./gate.ts";
 import type { HttpContext, HttpEnv, HttpKernel, HttpParts } from "./http-context.ts";
 import { addLineRoutes } from "./line-routes.ts";
 import { addMetaRoutes } from "./meta-routes.ts";
@@ -25,15 +25,22 @@ export interface HttpAppOptions extends Partial<GateOptions> {
    * Bearer`. `"none"` lets every request pass as `anonymous` with all scopes; it is for loopback.
    */
   readonly authenticate?: Authenticate | "none";
+  /**
+   * Answers requests at all other paths: the pages of the app. They are open to every browser that reaches the server,
+   * without a token.
+   */
+  readonly pages?: (request: Request) => Response | Promise<Response>;
   readonly host?: Host;
 }
 
 /** Finds the principal of a request; undefined refuses it with 401. */
 export type Authenticate = (request: Request) => Principal | undefined | Promise<Principal | undefined>;
 
-const KNOWN = { hosts: true, cors: true, authenticate: true, host: true } as const;
+const KNOWN = { hosts: true, cors: true, authenticate: true, pages: true, host: true } as const;
 const ANONYMOUS: Principal = { name: "anonymous", scopes: ["read", "send", "publish", "operate"] };
 const OPEN_PATHS = ["/livez", "/readyz"];
+/** Paths of the kernel; all others may be those of pages. */
+const OWN_PATH = /^\/(?:v1|hooks|mcp|studio|livez|readyz|metrics|openapi\.json|asyncapi\.json)(?:\/|$)/;
 const MINUTE_MS = 60_000;
 
 /** A kernel, or the kernel of `open`. */
@@ -60,13 +67,17 @@ export function httpApp(served: Served, options: HttpAppOptions = {}): Hono<Http
 export function makeHttpApp(served: Served, options: HttpAppOptions = {}): HttpApp {
   const problem = unknownOption(options, KNOWN);
   if (problem !== undefined) throw new TypeError(`httpApp: ${problem}`);
-  const { host = systemHost(), hosts = LOOPBACK_HOSTS, cors = [], authenticate } = options;
+  const { host = systemHost(), hosts = LOOPBACK_HOSTS, cors = [], authenticate, pages } = options;
   const kernel = "kernel" in served ? served.kernel : served;
   const parts: HttpParts = { host, kernel, streams: new Set(), isDraining: false };
   const app = new Hono<HttpEnv>();
   const identify = new Identification(host, kernel, authenticate);
   app.use(async (context, next) => {
     if (OPEN_PATHS.includes(context.req.path)) return next();
+    if (pages !== undefined && !OWN_PATH.test(context.req.path)) {
+      checkHost(hosts, context.req.raw.headers);
+      return pages(context.req.raw);
+    }
     checkGate({ hosts, cors }, context.req.raw.headers);
     const origin = context.req.header("origin");
     const isForeign = origin !== undefined && cors.includes(origin);
@@ -85,8 +96,9 @@ export function makeHttpApp(served: Served, options: HttpAppOptions = {}): HttpA
   addMetaRoutes(app, parts);
   const admit = async (request: Request, address: string) => {
     checkGate({ hosts, cors }, request.headers);
-    const sendsTokenLater = authenticate === undefined && !request.headers.has("authorization");
-    return sendsTokenLater ? undefined : identify.principalOf(request, address);
+    if (authenticate === "none" || request.headers.has("authorization")) return identify.principalOf(request, address);
+    // Without a cookie that the app knows, the client sends its token in the first frame.
+    return authenticate?.(request);
   };
   const check = (token: string, address: string) =>
     identify.principalOf(

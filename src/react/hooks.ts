@@ -140,7 +140,7 @@ class Answers {
     return () => {
       this.#readers.delete(changed);
       // Later: React takes a component out and puts it in again within one task.
-      queueMicrotask(() => this.#endUnused());
+      void Promise.resolve().then(() => this.#endUnused());
     };
   };
 

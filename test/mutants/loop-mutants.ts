@@ -86,7 +86,7 @@ export const LOOP_MUTANTS: readonly Mutant[] = [
   {
     name: "request-repeated-only-once",
     breaks: "K33",
-    file: "src/client/client.ts",
+    file: "src/client/kernel-client.ts",
     find: "    for (const waiting of this.#waiting) {\n      waiting.repeated = true;",
     replace:
       "    for (const waiting of this.#waiting) {\n      if (waiting.repeated) continue;\n      waiting.repeated = true;",

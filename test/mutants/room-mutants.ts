@@ -4,6 +4,7 @@ import type { Mutant } from "./mutant.ts";
 const LOCK = "test/kernel/instance-lock.test.ts";
 const APP_EVENTS = "test/app/events.test.ts";
 const REPAIRS = "test/cli/repairing.test.ts";
+const PIECES = "test/cells/pieces-life.test.ts";
 const TOTALS = "test/cells/collection.test.ts";
 const CLIENT = "test/client/client.test.ts";
 const GATE = "test/http/gate.test.ts";
@@ -93,6 +94,38 @@ export const ROOM_MUTANTS: readonly Mutant[] = [
     find: "    this.#isOver = true;\n    this.#waiting = [];",
     replace: "    this.#isOver = this.#waiting.length === 0;",
     tests: ["test/cells/confirmed-sinks.test.ts"],
+  },
+  {
+    name: "starts-and-stops-out-of-turn",
+    breaks: "P21",
+    file: "src/cells/pieces.ts",
+    find: "const turn = before === undefined ? work() : before.then(work);",
+    replace: "const turn = work();",
+    tests: [PIECES],
+  },
+  {
+    name: "launched-piece-of-the-inner-piece",
+    breaks: "P22",
+    file: "src/cells/pieces.ts",
+    find: "this.#index.enter(id, pattern.name, owner?.root);",
+    replace: "this.#index.enter(id, pattern.name, owner?.id);",
+    tests: [PIECES],
+  },
+  {
+    name: "stop-of-another-process-ignored",
+    breaks: "P4",
+    file: "src/cells/pieces.ts",
+    find: "    if (!this.#index.has(gone)) this.#running.get(gone)?.discard();",
+    replace: "    if (this.#index.has(gone)) this.#running.get(gone)?.discard();",
+    tests: [PIECES],
+  },
+  {
+    name: "pieces-without-a-pattern-not-named",
+    breaks: "P6",
+    file: "src/cells/pieces.ts",
+    find: "else left.push({ id, pattern: name, reason: built });",
+    replace: "else left.length = 0;",
+    tests: ["test/cells/pieces-restart.test.ts", "test/cells/pieces.test.ts"],
   },
   // extensions
   {
@@ -187,6 +220,22 @@ export const ROOM_MUTANTS: readonly Mutant[] = [
   writeFileSync(file, text, { mode: 0o600, flag: "wx" });`,
     replace: "  writeFileSync(file, text, { mode: 0o600 });",
     tests: [LOCK],
+  },
+  {
+    name: "erased-answer-taken-for-another-request",
+    breaks: "K124",
+    file: "src/loop/transactional.ts",
+    find: "  if (isErasedResult(receipt))\n",
+    replace: '  if (isErasedResult(receipt) && message.kind === "event")\n',
+    tests: ["test/kernel/erase.test.ts"],
+  },
+  {
+    name: "erased-result-of-a-send-answered",
+    breaks: "K124",
+    file: "src/scheduler/send-answers.ts",
+    find: 'isErasedResult(result) ? "was erased" : undefined',
+    replace: "undefined",
+    tests: ["test/kernel/erase.test.ts"],
   },
   // client
   {

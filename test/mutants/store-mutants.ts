@@ -92,4 +92,20 @@ export const STORE_MUTANTS: readonly Mutant[] = [
     replace: "        return true;\n      case",
     tests: ["test/store/conformance-sqlite.test.ts"],
   },
+  {
+    name: "parked-rows-found-by-a-scan",
+    breaks: "S86",
+    file: "src/store/sqlite/journal-statements.ts",
+    find: "WHERE +status = 'pending' AND id IN",
+    replace: "WHERE status = 'pending' AND id IN",
+    tests: ["test/store/sqlite/query-plans.test.ts"],
+  },
+  {
+    name: "lost-file-noticed-by-the-timer-alone",
+    breaks: "S129",
+    file: "src/store/sqlite/group-commit.ts",
+    find: "const trouble = this.#guard?.trouble();\n    if (trouble === undefined) return true;",
+    replace: "const trouble = undefined;\n    if (trouble === undefined) return true;",
+    tests: ["test/store/sqlite/file-guard.test.ts"],
+  },
 ];

@@ -448,4 +448,20 @@ export const WORK_MUTANTS: readonly Mutant[] = [
     replace: "",
     tests: [PARTS],
   },
+  {
+    name: "work-affected-rows-not-counted",
+    breaks: "U91",
+    file: "src/work/sql.ts",
+    find: "        statement.rows = rows;\n",
+    replace: "",
+    tests: ["test/app/user-tables.test.ts"],
+  },
+  {
+    name: "work-any-statement-accepted",
+    breaks: "U94",
+    file: "src/work/sql.ts",
+    find: "    if (problem !== undefined) throw misuse(problem);\n",
+    replace: "",
+    tests: ["test/app/user-tables.test.ts"],
+  },
 ];

@@ -125,6 +125,21 @@ describe("laws", () => {
     }
   });
 
+  test("[K9] CHANGELOG.md has the form of Keep a Changelog", () => {
+    const [, ...versions] = readFileSync(join(ROOT, "CHANGELOG.md"), "utf8").split(/^## /m);
+    expect(versions.length).toBeGreaterThan(1);
+    const kinds = ["Added", "Changed", "Deprecated", "Removed", "Fixed", "Security"];
+    for (const version of versions) {
+      const [head = "", ...sections] = version.split(/^### /m);
+      expect(head.trim()).toMatch(/^\[\d+\.\d+\.\d+\] - (?:unreleased|\d{4}-\d{2}-\d{2})$/);
+      const names = sections.map((section) => section.split("\n")[0] as string);
+      expect(names).toEqual(kinds.filter((kind) => names.includes(kind)));
+      for (const section of sections) expect(section.split("\n").slice(1).join("\n").trim()).toMatch(/^- /);
+      // A correction of an error belongs under Fixed.
+      expect(version).not.toMatch(/^- Fixed:/m);
+    }
+  });
+
   test("[K9] links between pages lead somewhere", () => {
     const pages = [...readdirSync(ROOT).filter((name) => name.endsWith(".md")), ...filesUnder("docs", ".md")];
     expect(pages.flatMap((page) => brokenLinks(page, readFileSync(join(ROOT, page), "utf8")))).toEqual([]);

@@ -78,21 +78,33 @@ describe("the reference", () => {
     }
   });
 
-  test("[K50] each export has its declaration, and each function and class of millrace an example that runs", async () => {
-    const sections = new Map(
-      entries.flatMap(({ name }) =>
-        pageOf(name)
-          .split(/^## /m)
-          .slice(1)
-          .map((text) => [text.match(/`([^`]+)`/)?.[1] as string, text] as const),
-      ),
+  /** The sections of a page, by the name of the export. */
+  const sectionsOf = (text: string) =>
+    new Map(
+      text
+        .split(/^## /m)
+        .slice(1)
+        .map((section) => [section.match(/`([^`]+)`/)?.[1] as string, section] as const),
     );
-    for (const [name, text] of sections) expect(text, name).toMatch(/```typescript\n[\s\S]*?\w[\s\S]*?\n```/);
+  const examplesIn = (section: string) =>
+    [...section.matchAll(/^```ts(?: \S+\.ts)?\n([\s\S]*?)^```$/gm)].map(([, code]) => code as string);
+
+  test("[K50] each export has its declaration, and an example that runs and uses it (node scripts/reference.ts api)", () => {
+    const pages = new Map(entries.map(({ name }) => [`${name.split("/").at(-1)}.md`, sectionsOf(pageOf(name))]));
+    const sections = [...pages].flatMap(([page, all]) => [...all].map(([name, text]) => ({ page, name, text })));
+    expect(sections.length).toBeGreaterThan(300);
+    for (const { name, text } of sections) expect(text, name).toMatch(/```typescript\n[\s\S]*?\w[\s\S]*?\n```/);
     const all = entries.flatMap(({ name }) => named(pageOf(name).split(/^## /m)[0] as string));
-    expect([...new Set(all)].filter((name) => !sections.has(name))).toEqual([]);
-    const functions = Object.keys(await import(join(ROOT, "src", "index.ts")));
-    expect(functions.length).toBeGreaterThan(8);
-    for (const name of functions) expect(sections.get(name), name).toMatch(/^```ts$/m);
+    const names = new Set(sections.map(({ name }) => name));
+    expect([...new Set(all)].filter((name) => !names.has(name))).toEqual([]);
+
+    const withoutExample = sections.filter(({ page, name, text }) => {
+      const [, other, to] = text.match(/^Used in the example of \[`([^`]+)`\]\(([^#)]*)#/m) ?? [];
+      const linked = other === undefined ? "" : (pages.get(to === "" ? page : (to as string))?.get(other) ?? "");
+      // Once in the import, and at least once more.
+      return ![text, linked].flatMap(examplesIn).some((code) => code.split(new RegExp(`\\b${name}\\b`)).length > 2);
+    });
+    expect(withoutExample.map(({ page, name }) => `${page}: ${name}`)).toEqual([]);
   });
 
   test("[K50] names every verb with its usage (node scripts/reference.ts command > docs/reference/command.md)", async () => {
