@@ -406,6 +406,16 @@ export const RUNS_ASKED_MAX = 100;
 /** Nodes in one `Kernel.Graph`, and reads of each: an answer is one line. */
 export const GRAPH_NODES_MAX = 500;
 export const GRAPH_READS_MAX = 50;
+/** Characters and terms of a filter of the journal. */
+export const JOURNAL_FILTER_LENGTH_MAX = 2_000;
+export const JOURNAL_FILTER_TERMS_MAX = 32;
+/** Rows of one answer of `Kernel.Journal`, and bytes of their data: the row that exceeds them is the last. */
+export const JOURNAL_ROWS_TOLD_MAX = 500;
+export const JOURNAL_ANSWER_BYTES_MAX = 262_144;
+/** One request scans the journal for so long, and says where it stopped. */
+export const JOURNAL_SCAN_MS = 100;
+/** Rows that one bulk action by filter changes; the caller goes on with its cursor. */
+export const BULK_ROWS_MAX = 500;
 /** Rows that one `Kernel.Requeue` or `Kernel.Discard` may name: a request must fit a line. */
 export const REQUEUE_IDS_MAX = 500;
 /** Retention steps of one `Kernel.Purge`: each purge leaves one audit row and must end soon. */

@@ -42,8 +42,14 @@ export async function failures(store: Store, options: { limit?: number; before?:
 
 /** An action of an operator, as its audit row holds it. */
 export type OperatorAction = { readonly by: string | undefined } & (
-  | { readonly action: "requeue"; readonly ids: readonly number[] }
-  | { readonly action: "discard"; readonly ids: readonly number[]; readonly reason: string }
+  | { readonly action: "requeue"; readonly ids: readonly number[]; readonly filter?: string }
+  | {
+      readonly action: "discard";
+      readonly ids: readonly number[];
+      readonly reason: string;
+      readonly filter?: string;
+    }
+  | { readonly action: "replay"; readonly row: number; readonly message: string }
   | {
       readonly action: "purge";
       readonly removed: number;

@@ -3,6 +3,7 @@
  * with the reason and their error, until `purge` removes them like other done rows. Matches of a filter are counted
  * first and discarded only with `--yes`. SPEC: K90.
  */
+import { FILTER_OPTION } from "./filter-option.ts";
 import { counted } from "./journal-lines.ts";
 import { inRequests, withOwner } from "./journal-owner.ts";
 import { type Found, findFailed, IDS_MAX, readIds } from "./requeue.ts";
@@ -10,7 +11,7 @@ import { EXIT, type ExitCode, JSON_OPTION, UsageError, type Verb, type VerbCall 
 
 export const discard: Verb = {
   name: "discard",
-  usage: "<id>... | --all | [--topic T] [--correlation C] [--newer AGE] --reason TEXT [--yes] [--json]",
+  usage: "<id>... | --all | [--topic T] [--correlation C] [--newer AGE] [--filter F] --reason TEXT [--yes] [--json]",
   summary: "give dead letters up, with a reason: by id, or all that a filter finds (counted first; --yes does it)",
   example:
     'millrace discard 12 --reason "sent by hand"\nmillrace discard --topic Email.Received --reason "old campaign" --yes',
@@ -20,6 +21,7 @@ export const discard: Verb = {
     topic: { type: "string", value: "T", about: "those of this topic or type" },
     correlation: { type: "string", value: "C", about: "those of this conversation" },
     newer: { type: "string", value: "AGE", about: "those of the last 90s, 15m, 12h or 30d" },
+    filter: FILTER_OPTION,
     yes: { type: "boolean", about: "do it, and do not only count" },
     json: JSON_OPTION,
   },

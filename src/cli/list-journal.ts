@@ -2,12 +2,14 @@
  * `ls events`, `failures` and `requests` (including waiting ones, if a kernel runs).
  */
 import { systemHost } from "../host/system-host.ts";
+import { type JournalQuery, newestRows } from "../kernel/filtered-rows.ts";
 import type { PendingView } from "../kernel/inspect-capability.ts";
-import { type KernelStore, openStoreForReading } from "../kernel/open-store.ts";
+import { openStoreForReading } from "../kernel/open-store.ts";
 import { JOURNAL_PAGE_ROWS } from "../limits.ts";
 import { nearWord } from "../message/near-word.ts";
 import { askIfRunning } from "./connection.ts";
 import { existingStore } from "./database-file.ts";
+import { readFilter } from "./filter-option.ts";
 import { type DoneOutcome, type Row, timeOf, troubleOf } from "./journal-lines.ts";
 import { type Listing, readLimit, readStatus } from "./listing.ts";
 import type { VerbCall } from "./verb.ts";
@@ -16,7 +18,7 @@ const HEAD = ["id", "status", "attempts", "created", "kind", "topic", "source", 
 
 export const events: Listing<Row> = {
   head: HEAD,
-  takes: ["status", "topic", "limit"],
+  takes: ["status", "topic", "filter", "limit"],
   find: (call) => {
     const status = readStatus(call);
     return rows(call, status === undefined ? {} : { status });
@@ -27,7 +29,7 @@ export const events: Listing<Row> = {
 
 export const failures: Listing<Row> = {
   head: HEAD,
-  takes: ["topic", "limit"],
+  takes: ["topic", "filter", "limit"],
   find: (call) => rows(call, { status: "failed" }),
   meant: meantTopic,
   cells: cellsOf,
@@ -82,16 +84,13 @@ function keptItem({ message, topic, source, status, outcome, createdAtMs }: Row)
   };
 }
 
-async function rows(call: VerbCall, filter: Partial<Parameters<KernelStore["query"]>[0]>): Promise<readonly Row[]> {
+async function rows(call: VerbCall, query: Omit<JournalQuery, "limit">): Promise<readonly Row[]> {
+  const host = systemHost();
   const { topic } = call.options;
-  const limit = readLimit(call);
-  await using store = await openStoreForReading(systemHost(), existingStore(undefined, call.environment));
-  return await store.query({
-    ...filter,
-    limit,
-    order: "descending",
-    ...(typeof topic === "string" ? { named: topic } : {}),
-  });
+  const filter = readFilter(call.options["filter"], host);
+  await using store = await openStoreForReading(host, existingStore(undefined, call.environment));
+  const named = typeof topic === "string" ? { named: topic } : {};
+  return newestRows({ host, store }, filter, { ...query, ...named, limit: readLimit(call) });
 }
 
 /** The nearest of the topics in the last rows. */

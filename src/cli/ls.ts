@@ -4,6 +4,7 @@
  */
 
 import { nearWord } from "../message/near-word.ts";
+import { FILTER_OPTION } from "./filter-option.ts";
 import { table } from "./journal-lines.ts";
 import { consumers, kernels } from "./list-database.ts";
 import { documents } from "./list-documents.ts";
@@ -33,13 +34,14 @@ const NAMES = Object.keys(KINDS);
 
 export const ls: Verb = {
   name: "ls",
-  usage: `${NAMES.join("|")} [--status S] [--topic T] [--space S] [--prefix P] [--limit N] [--json]`,
+  usage: `${NAMES.join("|")} [--status S] [--topic T] [--filter F] [--space S] [--prefix P] [--limit N] [--json]`,
   summary:
     "list events, requests, documents, timers, failures and consumers from the store; actors, nodes, running handlers (work) and types of the running kernel; kernels of a Postgres database",
   example: "millrace ls events --status failed --limit 5\nmillrace ls documents --prefix tasks/\nmillrace ls nodes",
   options: {
     status: { type: "string", value: "S", about: "events at this status: pending, processing, done or failed" },
     topic: { type: "string", value: "T", about: "events and failures of this topic" },
+    filter: FILTER_OPTION,
     space: { type: "string", value: "S", about: "documents of this space; kernel unless given" },
     prefix: {
       type: "string",
@@ -63,7 +65,7 @@ async function run(call: VerbCall): Promise<ExitCode> {
       `${near === undefined ? "" : `did you mean ${near}? `}name the kind to list: ${NAMES.join(", ")}`,
     );
   }
-  for (const name of ["status", "topic", "space", "prefix", "limit"])
+  for (const name of ["status", "topic", "filter", "space", "prefix", "limit"])
     if (options[name] !== undefined && !listing.takes.includes(name))
       throw new UsageError(`--${name} says nothing about ${kind}; usage: millrace ls ${kind} [--json]`);
   const items = await listing.find(call);

@@ -5,9 +5,10 @@
  * by id: their senders were told of the failure and may have sent them again. SPEC: K44.
  */
 import { systemHost } from "../host/system-host.ts";
-import { type KernelStore, openStoreForReading } from "../kernel/open-store.ts";
-import { JOURNAL_PAGE_ROWS } from "../limits.ts";
+import { failedRowsOf } from "../kernel/filtered-rows.ts";
+import { openStoreForReading } from "../kernel/open-store.ts";
 import { existingStore } from "./database-file.ts";
+import { FILTER_OPTION, readFilter } from "./filter-option.ts";
 import { counted } from "./journal-lines.ts";
 import { inRequests, type JournalOwner, withOwner } from "./journal-owner.ts";
 import { EXIT, type ExitCode, JSON_OPTION, readAge, UsageError, type Verb, type VerbCall } from "./verb.ts";
@@ -16,7 +17,8 @@ export const IDS_MAX = 10_000;
 
 export const requeue: Verb = {
   name: "requeue",
-  usage: "<id>... [--consumer NAME] | --all | [--topic T] [--correlation C] [--newer AGE] [--yes] [--json]",
+  usage:
+    "<id>... [--consumer NAME] | --all | [--topic T] [--correlation C] [--newer AGE] [--filter F] [--yes] [--json]",
   summary: "put failed events back: by id, or all that a filter finds (counted first; --yes does it)",
   example: "millrace requeue 12\nmillrace requeue --topic Email.Received --newer 2h --yes",
   options: {
@@ -24,6 +26,7 @@ export const requeue: Verb = {
     topic: { type: "string", value: "T", about: "those of this topic or type" },
     correlation: { type: "string", value: "C", about: "those of this conversation" },
     newer: { type: "string", value: "AGE", about: "those that failed within the last 90s, 15m, 12h or 30d" },
+    filter: FILTER_OPTION,
     consumer: { type: "string", value: "NAME", about: "events that are done go back too, for this consumer alone" },
     yes: { type: "boolean", about: "do it, and do not only count" },
     json: JSON_OPTION,
@@ -72,7 +75,7 @@ async function putBack(owner: JournalOwner, ids: readonly number[], call: VerbCa
 /** The ids of a call; empty if it has a filter instead. */
 export function readIds({ words, options }: VerbCall): number[] {
   const named = words.map(readId);
-  const filtered = ["topic", "correlation", "newer"].some((name) => options[name] !== undefined);
+  const filtered = ["topic", "correlation", "newer", "filter"].some((name) => options[name] !== undefined);
   if (named.length > 0 && (filtered || options["all"])) throw new UsageError("name ids, or a filter, not both");
   if (named.length === 0 && !filtered && !options["all"])
     throw new UsageError('name failed events, or --all; "millrace ls failures" lists them');
@@ -89,27 +92,18 @@ export async function findFailed({ options, environment }: VerbCall): Promise<Fo
   const host = systemHost();
   const { topic, correlation } = options;
   const newerMs = readAge("newer", options["newer"]);
+  const filter = readFilter(options["filter"], host);
   await using store = await openStoreForReading(host, existingStore(undefined, environment));
-  const filter = {
+  const query = {
     ...(typeof topic === "string" ? { named: topic } : {}),
     ...(typeof correlation === "string" ? { correlation } : {}),
     ...(newerMs === undefined ? {} : { createdFromMs: host.now() - newerMs }),
   };
-  const commands = await failedIds(store, { ...filter, kind: "command" });
-  return { events: await failedIds(store, { ...filter, kind: "event" }), commands };
-}
-
-async function failedIds(
-  store: KernelStore,
-  filter: Pick<Parameters<KernelStore["query"]>[0], "kind" | "named" | "correlation" | "createdFromMs">,
-): Promise<number[]> {
-  const ids: number[] = [];
-  for (let cursor = 0; ; ) {
-    const rows = await store.query({ ...filter, status: "failed", cursor, limit: JOURNAL_PAGE_ROWS });
-    ids.push(...rows.map(({ id }) => id));
-    if (rows.length < JOURNAL_PAGE_ROWS) return ids;
-    cursor = ids.at(-1) as number;
-  }
+  const events: number[] = [];
+  const commands: number[] = [];
+  for await (const { id, message } of failedRowsOf({ host, store }, filter, query))
+    (message?.kind === "command" ? commands : events).push(id);
+  return { events, commands };
 }
 
 function readId(word: string): number {

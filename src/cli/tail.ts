@@ -4,9 +4,11 @@
  */
 import type { Host } from "../host/host.ts";
 import { systemHost } from "../host/system-host.ts";
+import { newestRows } from "../kernel/filtered-rows.ts";
 import { openStoreForReading } from "../kernel/open-store.ts";
 import { JOURNAL_PAGE_ROWS } from "../limits.ts";
 import { existingStore } from "./database-file.ts";
+import { FILTER_OPTION, readFilter } from "./filter-option.ts";
 import { type Row, timeOf, troubleOf } from "./journal-lines.ts";
 import { END_SIGNALS, EXIT, type ExitCode, JSON_OPTION, readNumber, type Verb, type VerbCall } from "./verb.ts";
 
@@ -17,12 +19,13 @@ const LOOK_MS = 100;
 
 export const tail: Verb = {
   name: "tail",
-  usage: "[--last N] [--topic T] [--no-follow] [--json]",
+  usage: "[--last N] [--topic T] [--filter F] [--no-follow] [--json]",
   summary: "show the journal's last rows and then every new one, until Ctrl-C",
   example: "millrace tail --topic Email.Received",
   options: {
     last: { type: "string", value: "N", about: "begin with the last so many" },
     topic: { type: "string", value: "T", about: "rows of this topic or type" },
+    filter: FILTER_OPTION,
     "no-follow": { type: "boolean", about: "show the present rows, and end" },
     json: JSON_OPTION,
   },
@@ -35,15 +38,18 @@ async function run({ options, environment, terminal }: VerbCall): Promise<ExitCo
   const interrupted = interruption();
   const last = readNumber("last", options["last"], { min: 0, max: LAST_MAX }) ?? LAST_DEFAULT;
   const topic = typeof options["topic"] === "string" ? { named: options["topic"] } : {};
+  const filter = readFilter(options["filter"], host);
   const say = (row: Row) => terminal.line(options["json"] ? JSON.stringify(row) : lineOf(row));
   await using store = await openStoreForReading(host, existingStore(undefined, environment));
-  const shown = await store.query({ ...topic, order: "descending", limit: Math.max(1, last) });
-  let cursor = shown[0]?.id ?? 0;
-  for (const row of [...shown].reverse().slice(last === 0 ? 1 : 0)) say(row);
+  const [newest] = await store.query({ ...topic, order: "descending", limit: 1 });
+  let cursor = newest?.id ?? 0;
+  const shown =
+    last === 0 ? [] : await newestRows({ host, store }, filter, { ...topic, limit: last, cursor: cursor + 1 });
+  for (const row of shown.reverse()) say(row);
   if (options["no-follow"]) return EXIT.ok;
   while (!interrupted.aborted) {
     const rows = await store.query({ ...topic, cursor, limit: JOURNAL_PAGE_ROWS });
-    for (const row of rows) say(row);
+    for (const row of rows) if (filter.matches(row)) say(row);
     cursor = rows.at(-1)?.id ?? cursor;
     if (rows.length < JOURNAL_PAGE_ROWS) await pause(host, interrupted);
   }

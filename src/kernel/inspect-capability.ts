@@ -1,12 +1,14 @@
 /**
  * Introspection of a kernel, for the command and for tools: `Kernel.Graph`, `Kernel.Why`, `Kernel.Runs`,
- * `Kernel.Requests`, `Kernel.Work`. It only reads; actions of operators are in `operator-capability.ts`. SPEC: K40.
+ * `Kernel.Requests`, `Kernel.Work`, `Kernel.Journal`.
+ * It only reads; actions of operators are in `operator-capability.ts`. SPEC: K40.
  *
  * Data in the store file (events, timers, documents) is read from the file instead.
  */
 import type { EventBus } from "../bus/event-bus.ts";
 import type { HandlingRing, HandlingView } from "../bus/handling-ring.ts";
 import type { Space } from "../cells/space.ts";
+import type { Host } from "../host/host.ts";
 import {
   GRAPH_NODES_MAX,
   GRAPH_READS_MAX,
@@ -31,6 +33,7 @@ import type { WorkBoard, WorkView } from "../work/work-board.ts";
 
 export { KERNEL_NAMES } from "../app/app-name.ts";
 
+import { journalQueries } from "./journal-views.ts";
 import type { RequestStatus } from "./request-status.ts";
 import type { RunLog, TracedCommit } from "./run-log.ts";
 
@@ -43,6 +46,7 @@ const WHY_STEPS_MAX = 200;
 
 /** The sources of the answers. */
 export interface Inspected {
+  readonly host: Host;
   readonly bus: EventBus;
   readonly store: Store;
   readonly space: Space;
@@ -124,6 +128,7 @@ export function inspectCapability(inspected: Inspected): Capability {
         input: commitList,
         handle: ({ commits }: { commits: readonly CommitIdentity[] }) => plain({ commits: found(inspected, commits) }),
       },
+      ...journalQueries(inspected),
       "Kernel.Consumers": {
         description: "declared consumers, where they run, and how many events wait for them",
         handle: async () => plain({ consumers: await inspected.bus.consumers() }),

@@ -317,12 +317,14 @@ export class Kernel implements AsyncDisposable {
       shutdown: shutdown(() => this.#shutDown()),
       inspector: inspectCapability({
         ...{ bus: this.#bus, store: this.#store, space: this.#space, runs: this.#runs, topicOf: this.#topicOf },
-        ...{ handlings: this.#handlings, board: this.#board },
+        ...{ handlings: this.#handlings, board: this.#board, host: this.#host },
         loop: () => this.#loop,
         requestStatus: (id) => this.#requestStatus(id),
       }),
       operator: operatorCapability({
-        ...{ host: this.#host, bus: this.#bus, store: this.#store },
+        ...{ host: this.#host, bus: this.#bus, store: this.#store, topicOf: this.#topicOf },
+        commands: () => this.#kept,
+        handlerOf: (type) => this.#loop.table.route("command", type)?.capability,
         extensions: () => this.#extensions,
         loop: () => this.#loop,
       }),

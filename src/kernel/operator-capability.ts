@@ -1,11 +1,10 @@
 /**
  * Actions of an operator, in the process that owns the store: on journal rows (`Kernel.Requeue`, `Kernel.Discard`,
- * `Kernel.Purge`), consumers (`Kernel.RemoveConsumer`), timers (`Kernel.CancelTimer`), extensions
+ * `Kernel.Replay`, `Kernel.Purge`), consumers (`Kernel.RemoveConsumer`), timers (`Kernel.CancelTimer`), extensions
  * (`Kernel.RestartExtension`) and actors (`Kernel.Heal`). Each leaves an audit row in the journal (`Sys.Audited`).
  * SPEC: K40, K90, K91.
  */
 import { consumersRemoved, type OperatorAction, recordAction } from "../bus/audit.ts";
-import type { EventBus } from "../bus/event-bus.ts";
 import { ExtensionError } from "../extensions/extension-error.ts";
 import type { ExtensionLoader } from "../extensions/extension-loader.ts";
 import type { ExtensionStatus } from "../extensions/extension-record.ts";
@@ -15,14 +14,14 @@ import type { Capability } from "../loop/capability.ts";
 import { capability } from "../loop/define-capability.ts";
 import type { EventLoop } from "../loop/event-loop.ts";
 import { type DataSchema, dataSchema } from "../loop/message-schema.ts";
+import { isMessageType } from "../message/envelope.ts";
 import { Failure } from "../message/error-data.ts";
 import type { Json, JsonObject } from "../message/json.ts";
 import type { Store } from "../store/store.ts";
+import { type BulkAsk, failedRows } from "./journal-views.ts";
+import { type ReplayAsk, type ReplayParts, replay } from "./replay.ts";
 
-export interface OperatorParts {
-  readonly host: Host;
-  readonly bus: EventBus;
-  readonly store: Store;
+export interface OperatorParts extends ReplayParts {
   extensions(): ExtensionLoader | undefined;
   readonly loop: () => EventLoop;
 }
@@ -36,6 +35,9 @@ interface Ids extends ByOperator {
   readonly ids: readonly number[];
   readonly consumer?: string;
 }
+
+/** The rows of a request: by id, or a step of those that a filter finds. */
+type Rows = Ids & Partial<BulkAsk>;
 
 interface ConsumerName extends ByOperator {
   readonly name: string;
@@ -51,7 +53,8 @@ interface Bounds extends ByOperator {
 export const recordOperatorAction = recordAction;
 export const removedByOperator = consumersRemoved;
 
-export function operatorCapability({ host, bus, store, extensions, loop }: OperatorParts): Capability {
+export function operatorCapability(parts: OperatorParts): Capability {
+  const { host, bus, store, extensions, loop } = parts;
   const record = (action: OperatorAction) => recordAction({ host, store }, action);
   return capability({
     description: "operations on dead letters, done rows and timers",
@@ -62,20 +65,42 @@ export function operatorCapability({ host, bus, store, extensions, loop }: Opera
       "Kernel.Requeue": {
         description:
           "puts events back that failed, or that were settled without a consumer; done ones for one consumer",
-        input: idList(),
-        handle: async ({ ids, consumer, by }: Ids) => {
-          const requeued = [...(await bus.requeue(ids, { consumer }))];
-          if (requeued.length > 0) await record({ action: "requeue", by, ids: requeued });
-          return { requeued };
+        input: rowList(),
+        handle: async ({ ids, filter, consumer, by, ...step }: Rows) => {
+          if (filter === undefined) {
+            const requeued = [...(await bus.requeue(ids, { consumer }))];
+            if (requeued.length > 0) await record({ action: "requeue", by, ids: requeued });
+            return { requeued };
+          }
+          // Senders of failed commands were told, and may have sent them again.
+          const { ids: matched, ...further } = await failedRows({ host, store }, { filter, ...step }, "event");
+          const requeued = step.dryRun === true ? [] : [...(await bus.requeue(matched))];
+          if (requeued.length > 0) await record({ action: "requeue", by, ids: requeued, filter });
+          return { matched: matched.length, requeued, ...further };
         },
       },
       "Kernel.Discard": {
-        description: "gives dead letters up, with a reason",
-        input: idList(["reason"]),
-        handle: async ({ ids, reason, by }: Ids & { reason: string }) => {
-          const discarded = [...(await bus.discard(ids, reason))];
-          if (discarded.length > 0) await record({ action: "discard", by, ids: discarded, reason });
-          return { discarded };
+        description: "gives dead letters up, with a reason: by id, or a step of those that a filter finds",
+        input: rowList(["reason"]),
+        handle: async ({ ids, filter, reason, by, ...step }: Rows & { reason: string }) => {
+          if (filter === undefined) {
+            const discarded = [...(await bus.discard(ids, reason))];
+            if (discarded.length > 0) await record({ action: "discard", by, ids: discarded, reason });
+            return { discarded };
+          }
+          const { ids: matched, ...further } = await failedRows({ host, store }, { filter, ...step }, undefined);
+          const discarded = step.dryRun === true ? [] : [...(await bus.discard(matched, reason))];
+          if (discarded.length > 0) await record({ action: "discard", by, ids: discarded, reason, filter });
+          return { matched: matched.length, discarded, ...further };
+        },
+      },
+      "Kernel.Replay": {
+        description: "sends the message of a row again, as a new one, with other data or another type if given",
+        input: replayAsk,
+        handle: async ({ by, ...asked }: ByOperator & ReplayAsk, _context, request) => {
+          const replayed = await replay(parts, asked, request);
+          await record({ action: "replay", by, row: asked.id, message: replayed.messageId });
+          return replayed;
         },
       },
       "Kernel.Purge": {
@@ -172,32 +197,64 @@ function byProblem(data: unknown): string | undefined {
 
 const ID_LIST: JsonObject = { type: "array", items: { type: "integer" } };
 
-function idList(texts: readonly string[] = []): DataSchema<Ids & { reason: string }> {
+function rowList(texts: readonly string[] = []): DataSchema<Rows & { reason: string }> {
   return dataSchema(
     (data) => {
-      const { ids, consumer, ...others } = (data ?? {}) as { ids?: unknown; [name: string]: unknown };
-      if (consumer !== undefined && typeof consumer !== "string") return "consumer: must be a consumer's name";
-      if (!Array.isArray(ids) || ids.length > REQUEUE_IDS_MAX)
-        return `ids: must be a list of at most ${REQUEUE_IDS_MAX}`;
-      if (!ids.every((id) => Number.isSafeInteger(id) && id > 0)) return "ids: must be ids of journal rows";
+      const given = (data ?? {}) as { readonly [name: string]: unknown };
+      const problem = given["filter"] === undefined ? idsProblem(given) : stepProblem(given);
+      if (problem !== undefined) return problem;
       for (const name of texts) {
-        const problem = textProblem(name, others[name]);
-        if (problem) return problem;
+        const textual = textProblem(name, given[name]);
+        if (textual) return textual;
       }
       return byProblem(data);
     },
     {
       type: "object",
       properties: {
-        ids: ID_LIST,
-        consumer: { type: "string" },
-        by: { type: "string" },
+        ...{ ids: ID_LIST, consumer: { type: "string" }, filter: { type: "string" }, dryRun: { type: "boolean" } },
+        ...{ cursor: { type: "string" }, upTo: { type: "string" }, by: { type: "string" } },
         ...Object.fromEntries(texts.map((name) => [name, TEXT])),
       },
-      required: ["ids", ...texts],
+      ...(texts.length === 0 ? {} : { required: [...texts] }),
     },
   );
 }
+
+function idsProblem({ ids, consumer, dryRun }: { readonly [name: string]: unknown }): string | undefined {
+  if (consumer !== undefined && typeof consumer !== "string") return "consumer: must be a consumer's name";
+  if (dryRun !== undefined) return "dryRun: is for a filter";
+  if (!Array.isArray(ids) || ids.length > REQUEUE_IDS_MAX)
+    return `ids: must be a list of at most ${REQUEUE_IDS_MAX}; or name a filter`;
+  return ids.every(isRowId) ? undefined : "ids: must be ids of journal rows";
+}
+
+function stepProblem({ ids, consumer, filter, dryRun, cursor, upTo }: { readonly [name: string]: unknown }) {
+  if (ids !== undefined || consumer !== undefined) return "filter: stands alone, without ids and consumer";
+  if (dryRun !== undefined && typeof dryRun !== "boolean") return "dryRun: must be true or false";
+  for (const [name, value] of Object.entries({ filter, cursor, upTo }))
+    if (value !== undefined && typeof value !== "string") return `${name}: must be a text`;
+  return undefined;
+}
+
+function isRowId(id: unknown): boolean {
+  return Number.isSafeInteger(id) && (id as number) > 0;
+}
+
+const replayAsk = dataSchema<ByOperator & ReplayAsk>(
+  (data) => {
+    const { id, type } = (data ?? {}) as { id?: unknown; type?: unknown };
+    if (!isRowId(id)) return "id: must be the id of a journal row";
+    if (type !== undefined && (typeof type !== "string" || !isMessageType(type)))
+      return "type: must be like Order.Placed";
+    return byProblem(data);
+  },
+  {
+    type: "object",
+    properties: { id: { type: "integer" }, type: { type: "string" }, data: {}, by: { type: "string" } },
+    required: ["id"],
+  },
+);
 
 const TEXT: Json = { type: "string", minLength: 1, maxLength: OPERATOR_TEXT_LENGTH_MAX };
 
