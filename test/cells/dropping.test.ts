@@ -10,7 +10,7 @@ import { Gate } from "../store/faulty-store.ts";
 import { CountingProgram } from "./counting-program.ts";
 
 const IDS = isLongRun ? 200_000 : 5_000;
-const RANDOM: LongPart = { name: "documents dropped at random", short: 60, long: 2_000, minutes: 2 };
+const RANDOM: LongPart = { name: "documents dropped at random", short: 60, long: 2_000, minutes: 1 };
 const MAX = 50;
 const ref = (id: string) => ({ scope: SHARED_SCOPE, id });
 
