@@ -89,7 +89,7 @@ describe.skipIf(!isClone)(`a clone${isClone ? "" : " (this is none, so it cannot
     },
   );
 
-  test(`[K49] [K25] [K26] [J2] [J3] killed up to ${roundsMax(PART)} times under load (seed ${SEED}), a clone loses no acknowledged write and repeats no effect`, {
+  test(`[K49] [K25] [K26] [J2] [J3] ${roundsMax(PART)} kills of a busy clone lose no write and repeat no effect (seed ${SEED})`, {
     timeout: timeoutMs(PART),
   }, async () => {
     const folder = await clone({ install: false });
