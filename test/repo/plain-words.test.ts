@@ -9,13 +9,6 @@ const RATE_MAX = 5;
 const SENTENCE_WORDS_MAX = 18;
 const COMMENT_COLUMNS_MAX = 120;
 
-/** Folders above the limit have the rate of today as their limit. Lower it with each improvement. */
-const RATES_TODAY: Readonly<Record<string, number>> = {};
-const TITLES_TODAY: Readonly<Record<string, number>> = {
-  "test/cells": 42,
-  "test/scheduler-sqlite": 11,
-};
-
 /** Comments that are too wide today. */
 const WIDE_TODAY: Readonly<Record<string, number>> = {
   "src/store": 30,
@@ -50,7 +43,7 @@ function expectPlain({ rate, median }: Plainness, rateMax: number): void {
 describe("plain words", () => {
   test.for([...FOLDERS])("[K174] %s: comments, texts and pages have few vague words and short sentences", (folder) => {
     const prose = proseUnder(ofFolder(folder), ["comment", "text", "markdown"]);
-    expectPlain(plainnessOf(prose), RATES_TODAY[folder] ?? RATE_MAX);
+    expectPlain(plainnessOf(prose), RATE_MAX);
   });
 
   test("[K174] README.md, ARCHITECTURE.md and CONTRIBUTING.md have few vague words and short sentences", () => {
@@ -58,7 +51,7 @@ describe("plain words", () => {
   });
 
   test.for([...foldersOf("test")])("[K174] %s: test titles have few vague words", (folder) => {
-    expectPlain(plainnessOf(proseUnder(ofFolder(folder), ["title"])), TITLES_TODAY[folder] ?? RATE_MAX);
+    expectPlain(plainnessOf(proseUnder(ofFolder(folder), ["title"])), RATE_MAX);
   });
 
   test.for([...foldersOf("src")])("[K174] %s: a comment has at most 120 columns", (folder) => {
