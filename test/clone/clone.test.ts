@@ -69,7 +69,7 @@ describe.skipIf(!isClone)(`a clone${isClone ? "" : " (this is none, so it cannot
   });
 
   test.runIf(isLongRun)(
-    "[K49] [K3] [K111] in a clone npm test installs what is missing, and the clone builds and passes tests of the kernel",
+    "[K49] [K3] [K111] in a clone npm test installs missing tools, and the clone builds and passes tests of the kernel",
     {
       timeout: COMMANDS_TIME_LIMIT_MS,
     },
