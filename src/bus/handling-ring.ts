@@ -31,6 +31,14 @@ export interface HandlingView {
   readonly outcome?: string;
 }
 
+/** Handlings of one handler that have ended, and their durations. */
+export interface HandlingTotals {
+  readonly count: number;
+  readonly failed: number;
+  readonly p50Ms: number;
+  readonly p99Ms: number;
+}
+
 interface Texts {
   readonly kind: string;
   readonly type: string;
@@ -124,6 +132,20 @@ export class HandlingRing {
     return found;
   }
 
+  /** By handler. Reads the whole ring. */
+  totals(): Map<string, HandlingTotals> {
+    const byHandler = new Map<string, { tookMs: number[]; failed: number }>();
+    for (let at = 0; at < this.size; at++) {
+      const { handler, outcome } = this.#texts[at] as Texts;
+      if (outcome === undefined) continue;
+      const found = byHandler.get(handler) ?? { tookMs: [], failed: 0 };
+      byHandler.set(handler, found);
+      found.tookMs.push((this.#endedAt[at] ?? 0) - (this.#givenAt[at] ?? 0));
+      if (outcome !== "replied" && outcome !== "done") found.failed++;
+    }
+    return new Map([...byHandler].map(([handler, { tookMs, failed }]) => [handler, totalsOf(tookMs, failed)]));
+  }
+
   #view(at: number): HandlingView {
     const { outcome, causation, correlation, ...texts } = this.#texts[at] as Texts;
     const [givenAt, begunAt, endedAt] = [this.#givenAt[at] ?? 0, this.#begunAt[at] ?? 0, this.#endedAt[at] ?? 0];
@@ -137,4 +159,10 @@ export class HandlingRing {
       ...(outcome === undefined ? {} : { outcome }),
     };
   }
+}
+
+function totalsOf(tookMs: readonly number[], failed: number): HandlingTotals {
+  const sorted = Float64Array.from(tookMs).sort();
+  const at = (share: number) => sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))] ?? 0;
+  return { count: sorted.length, failed, p50Ms: at(0.5), p99Ms: at(0.99) };
 }

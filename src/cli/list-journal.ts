@@ -2,10 +2,10 @@
  * `ls events`, `failures` and `requests` (including waiting ones, if a kernel runs).
  */
 import { systemHost } from "../host/system-host.ts";
-import { type JournalQuery, newestRows } from "../kernel/filtered-rows.ts";
+import { type FailureGroup, failureGroups, type JournalQuery, newestRows } from "../kernel/filtered-rows.ts";
 import type { PendingView } from "../kernel/inspect-capability.ts";
 import { openStoreForReading } from "../kernel/open-store.ts";
-import { JOURNAL_PAGE_ROWS } from "../limits.ts";
+import { FAILURES_GROUPED_MAX, JOURNAL_PAGE_ROWS } from "../limits.ts";
 import { nearWord } from "../message/near-word.ts";
 import { askIfRunning } from "./connection.ts";
 import { existingStore } from "./database-file.ts";
@@ -33,6 +33,26 @@ export const failures: Listing<Row> = {
   find: (call) => rows(call, { status: "failed" }),
   meant: meantTopic,
   cells: cellsOf,
+};
+
+/** The time that the buckets of a group divide. */
+const DAY_MS = 86_400_000;
+
+/** Failures of one cause. */
+export const failureGroupList: Listing<FailureGroup> = {
+  head: ["count", "first", "last", "type", "subscriber", "rows", ""],
+  takes: ["filter", "limit"],
+  find: async (call) => {
+    const host = systemHost();
+    const filter = readFilter(call.options["filter"], host);
+    await using store = await openStoreForReading(host, existingStore(undefined, call.environment));
+    const scan = { filter, withinMs: DAY_MS, rowsMax: FAILURES_GROUPED_MAX };
+    return (await failureGroups({ host, store }, scan)).groups.slice(0, readLimit(call));
+  },
+  cells: ({ count, firstMs, lastMs, type, subscriber = "", sample, error }) => [
+    ...[String(count), new Date(firstMs).toISOString(), new Date(lastMs).toISOString(), type, subscriber],
+    ...[sample.join(", "), error],
+  ],
 };
 
 /** A command of the journal, or a request without an answer. */

@@ -334,13 +334,14 @@ describe("calls", () => {
       ...{ "Journal.Publish": true, "Kernel.Requeue": true, "Kernel.Discard": true, "Kernel.Purge": true },
       ...{ "Kernel.RemoveConsumer": true, "Kernel.RestartExtension": true, "Kernel.Heal": true, "Kernel.Erase": true },
       ...{ "Kernel.CancelTimer": true, "Syscall.Shutdown": true, "Journal.Send": true },
-      ...{ "Kernel.AddToken": true, "Kernel.RevokeToken": true },
+      ...{ "Kernel.AddToken": true, "Kernel.RevokeToken": true, "Kernel.Replay": true },
     };
     const queries: Record<keyof BuiltInQueries, true> = {
       ...{ "Memory.Get": true, "Memory.List": true, "Syscall.Ping": true, "Syscall.List": true },
       ...{ "Syscall.Describe": true, "Kernel.Health": true, "Kernel.Graph": true, "Kernel.Why": true },
       ...{ "Kernel.Runs": true, "Kernel.Consumers": true, "Kernel.Handlings": true, "Kernel.Requests": true },
       ...{ "Kernel.Work": true, "Kernel.Request": true, "Kernel.Tokens": true },
+      ...{ "Kernel.Journal": true, "Kernel.Failures": true, "Kernel.Actors": true, "Kernel.Timers": true },
     };
     expect(types).toEqual([...Object.keys(commands), ...Object.keys(queries)].sort());
   });

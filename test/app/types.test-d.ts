@@ -172,6 +172,18 @@ const shop = app("shop", ({ cell, collection, computed, effect, event }) => {
     on(paid, { run: () => 1, retries: 3 });
   });
 
+  rule("[A43] a function takes `failed` too, with the output of the event's schema", () => {
+    on(paid, () => undefined, {
+      failed: (failure, tx, data) => {
+        expectTypeOf(failure).toExtend<Failure>();
+        expectTypeOf(data).toEqualTypeOf<{ price: number; currency: string }>();
+        tx.set(prices, []);
+      },
+    });
+    // @ts-expect-error The option is unknown.
+    on(paid, () => undefined, { onFailed: () => undefined });
+  });
+
   rule("[A20] a schedule's handler gets its slot and a transaction", () => {
     cron("0 9 * * *", ({ at }, tx) => {
       expectTypeOf(at).toEqualTypeOf<number>();

@@ -157,7 +157,7 @@ describe("a collection in computed values and effects", () => {
 });
 
 describe("a collection in transactions", () => {
-  test("[R93] a transaction sees its own writes in ids, pages and totals, and nothing of it stays if it throws", async () => {
+  test("[R93] a transaction sees its own writes in ids, pages and totals; if it throws, they are undone", async () => {
     const { host, space, quiet } = await setup();
     const tasks = tasksOf(space);
     tasks.set("a", task(1));
@@ -299,7 +299,7 @@ describe("misuse of a collection", () => {
     expect(encodeKey([undefined], "test")).toBe(encodeKey([null], "test"));
   });
 
-  test("[R96] a key, an id, an index, a limit or a total that does not fit is refused with the remedy, and leaves nothing", async () => {
+  test("[R96] a bad key, id, index, limit or total is refused with the remedy, and changes no state", async () => {
     const { host, space } = await setup();
     const tasks = space.collection<{ at: unknown }>("wrong", {
       indexes: [index("by_at", (element) => [element.at as string])],
