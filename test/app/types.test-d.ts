@@ -26,6 +26,7 @@ import {
   type,
   worker,
 } from "../../src/index.ts";
+import { createHooks } from "../../src/react/index.ts";
 import { testKernel } from "../../src/testing.ts";
 import type resize from "./resize.ts";
 
@@ -347,6 +348,27 @@ rule("[A31] a client has the calls of the app", async () => {
   calls(client);
   // @ts-expect-error A name of another app.
   await client.command("Billing.Pay", { amount: 3 });
+});
+
+rule("[W68] hooks have the names, data and answers of the app", async () => {
+  const { useQuery, useCommand, useStatus } = createHooks(await connect<typeof shop>({ url: "https://shop.example" }));
+  const sum = useQuery("Shop.Sum");
+  expectTypeOf(sum.data).toEqualTypeOf<number | undefined>();
+  expectTypeOf(sum.isLoading).toEqualTypeOf<boolean>();
+  expectTypeOf(useQuery("Shop.All", { limit: 3 }).data).toEqualTypeOf<number[] | undefined>();
+  expectTypeOf(useStatus()).toExtend<string>();
+  // @ts-expect-error A command is no query.
+  useQuery("Shop.Order");
+  // @ts-expect-error The query takes data.
+  useQuery("Shop.All");
+  const order = useCommand("Shop.Order");
+  const result = await order.send({ price: 3 });
+  if (result.ok) expectTypeOf(result.value).toEqualTypeOf<{ orders: number }>();
+  else if (result.failure.reason === "TOO_DEAR") expectTypeOf(result.failure.data).toEqualTypeOf<{ most: number }>();
+  // @ts-expect-error
+  await order.send({ price: "3" });
+  // @ts-expect-error
+  useCommand("Shop.Sum");
 });
 
 rule("[T60] a kernel under test has the calls of the app", async () => {
