@@ -4,6 +4,8 @@ import type { Host } from "../host/host.ts";
 import type { EventLoop } from "../loop/event-loop.ts";
 import type { Json } from "../message/json.ts";
 import type { Principal } from "./principal.ts";
+import type { RequestCounts } from "./request-counts.ts";
+import type { WebSocketClient } from "./web-socket.ts";
 
 /** A kernel as this room needs it; `Kernel` is one. */
 export interface HttpKernel {
@@ -26,6 +28,9 @@ export interface HttpParts {
   readonly kernel: HttpKernel;
   /** Open streams, which end when the server drains. */
   readonly streams: Set<OpenStream>;
+  /** Clients of WebSockets. */
+  readonly webSockets: Set<WebSocketClient>;
+  readonly requests: RequestCounts;
   /** Whether new work is refused. */
   isDraining: boolean;
 }

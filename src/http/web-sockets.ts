@@ -21,7 +21,7 @@ export interface WebSocketsParts extends Pick<HttpApp, "parts" | "admit" | "auth
 }
 
 export class WebSockets {
-  readonly clients = new Set<WebSocketClient>();
+  readonly clients: Set<WebSocketClient>;
   readonly #parts: WebSocketsParts;
   readonly #output = new UnreadOutput();
   readonly #share = new FairShare();
@@ -32,6 +32,7 @@ export class WebSockets {
 
   constructor(parts: WebSocketsParts) {
     this.#parts = parts;
+    this.clients = parts.parts.webSockets;
     parts.server.on("upgrade", (request, socket, head) => {
       // A client that leaves before its upgrade is of no interest.
       socket.on("error", () => undefined);
