@@ -5,7 +5,6 @@ import type { EventLoop } from "../loop/event-loop.ts";
 import type { Json } from "../message/json.ts";
 import type { Principal } from "./principal.ts";
 import type { RequestCounts } from "./request-counts.ts";
-import type { WebSocketClient } from "./web-socket.ts";
 
 /** A kernel as this room needs it; `Kernel` is one. */
 export interface HttpKernel {
@@ -23,13 +22,23 @@ export interface OpenStream {
   dismiss(): void;
 }
 
+/** A client of a WebSocket. */
+export interface OpenSocket {
+  readonly frames: number;
+  /** Reads no more. */
+  quiet(): void;
+  /** Answers open requests with 503, and ends in good order. */
+  close(): void;
+  cut(): void;
+}
+
 export interface HttpParts {
   readonly host: Host;
   readonly kernel: HttpKernel;
   /** Open streams, which end when the server drains. */
   readonly streams: Set<OpenStream>;
   /** Clients of WebSockets. */
-  readonly webSockets: Set<WebSocketClient>;
+  readonly webSockets: Set<OpenSocket>;
   readonly requests: RequestCounts;
   /** Whether new work is refused. */
   isDraining: boolean;
