@@ -19,7 +19,7 @@ interface Task {
 const spaces = new WeakMap<object, Space>();
 
 function tasksOf(space: Space) {
-  const tasks = space.collection<Task>("tasks", {
+  const tasks = space.collection<Task, "by_status">("tasks", {
     indexes: [index("by_status", (task) => [task.status, task.hours], { totals: 1 })],
     sums: { hours: (task) => task.hours },
   });
@@ -301,7 +301,7 @@ describe("misuse of a collection", () => {
 
   test("[R96] a bad key, id, index, limit or total is refused with the remedy, and changes no state", async () => {
     const { host, space } = await setup();
-    const tasks = space.collection<{ at: unknown }>("wrong", {
+    const tasks = space.collection<{ at: unknown }, string>("wrong", {
       indexes: [index("by_at", (element) => [element.at as string])],
       sums: { n: () => Number.NaN },
     });
