@@ -342,6 +342,7 @@ describe("calls", () => {
       ...{ "Kernel.Runs": true, "Kernel.Consumers": true, "Kernel.Handlings": true, "Kernel.Requests": true },
       ...{ "Kernel.Work": true, "Kernel.Request": true, "Kernel.Tokens": true },
       ...{ "Kernel.Journal": true, "Kernel.Failures": true, "Kernel.Actors": true, "Kernel.Timers": true },
+      ...{ "Kernel.Metrics": true },
     };
     expect(types).toEqual([...Object.keys(commands), ...Object.keys(queries)].sort());
   });

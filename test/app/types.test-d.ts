@@ -6,7 +6,7 @@ import { expectTypeOf } from "vitest";
 import { z } from "zod";
 import type { Cell } from "../../src/cells/cell.ts";
 import type { Computed } from "../../src/cells/computed.ts";
-import { connect } from "../../src/client/index.ts";
+import { connect, type Status } from "../../src/client/index.ts";
 import { defineExtension, tool } from "../../src/extensions/index.ts";
 import { httpApp } from "../../src/http/index.ts";
 import {
@@ -356,7 +356,7 @@ rule("[W68] hooks have the names, data and answers of the app", async () => {
   expectTypeOf(sum.data).toEqualTypeOf<number | undefined>();
   expectTypeOf(sum.isLoading).toEqualTypeOf<boolean>();
   expectTypeOf(useQuery("Shop.All", { limit: 3 }).data).toEqualTypeOf<number[] | undefined>();
-  expectTypeOf(useStatus()).toExtend<string>();
+  expectTypeOf(useStatus()).toEqualTypeOf<Status>();
   // @ts-expect-error A command is no query.
   useQuery("Shop.Order");
   // @ts-expect-error The query takes data.
