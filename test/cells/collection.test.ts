@@ -369,7 +369,8 @@ describe("the work of an insert", () => {
       expect(writes / INSERTS).toBeLessThan(6);
       // The element, two totals and, for each of two indexes, one page for each level of its tree.
       expect(reads / INSERTS).toBeLessThanOrEqual(11);
-      expect(loads / INSERTS).toBeLessThanOrEqual(1);
+      // The element. Among 100,000 the memory does not hold every leaf: at most one of each index.
+      expect(loads / INSERTS).toBeLessThanOrEqual((SIZES.at(-1) as number) > 10_000 ? 3 : 1);
       // A split rewrites a page of at most 128 keys.
       expect(bytes / INSERTS).toBeLessThan(3_000);
     }
