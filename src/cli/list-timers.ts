@@ -11,6 +11,8 @@ type DueRow = Awaited<ReturnType<KernelStore["dueRows"]>>[number];
 
 /** Rows for the slots of extensions' schedules. */
 const SCHEDULE_KIND = "schedule";
+/** Rows of singletons, which wait for no time. */
+const OWNER_KIND = "owner";
 /** Rows of timers that have fired and are not known to be handled. */
 const FIRED_KIND = "timer-fired";
 /** The last time of a JavaScript date: later rows wait for no time. */
@@ -24,7 +26,7 @@ export const timers: Listing<DueRow> = {
     const limit = readLimit(call);
     const all = await store.dueRows(Number.MAX_SAFE_INTEGER, limit);
     const schedules = (await store.dueRows(Number.MAX_SAFE_INTEGER, limit, SCHEDULE_KIND)).map(atItsSlot);
-    const others = all.filter(({ kind }) => kind !== SCHEDULE_KIND);
+    const others = all.filter(({ kind }) => kind !== SCHEDULE_KIND && kind !== OWNER_KIND);
     return [...others, ...schedules].sort((a, b) => a.dueAtMs - b.dueAtMs).slice(0, limit);
   },
   cells: (row) => [row.key, dueText(row), row.kind, messageText(timerData(row)), repeatText(timerData(row))],

@@ -16,7 +16,7 @@ import type { AppParts } from "../app/parts.ts";
 import type { Json, JsonObject } from "../message/json.ts";
 import { unknownOption } from "../message/near-word.ts";
 import { show } from "../message/problem.ts";
-import type { AgentProvider, ChannelProvider, Extension } from "./extension.ts";
+import type { AgentProvider, ChannelProvider, Extension, ServiceProvider } from "./extension.ts";
 import type { ExtensionContext } from "./extension-context.ts";
 import type { Logger } from "./logger.ts";
 
@@ -46,7 +46,10 @@ export interface ExtensionParts<Config = JsonObject> extends AppParts {
 }
 
 /** The result of an extension's function: an app, and the roles and the life of an extension. */
-export interface ExtensionDefinition extends Definition, Pick<Extension, "start" | "stop" | "healthCheck"> {
+export interface ExtensionDefinition
+  extends Definition,
+    Pick<Extension, "start" | "stop" | "healthCheck">,
+    Partial<ServiceProvider> {
   /** For the agent, by name. */
   readonly tools?: Readonly<Record<string, ToolDefinition>>;
   /** Reaches a user. */
