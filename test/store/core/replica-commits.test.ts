@@ -12,7 +12,7 @@ import { overlap } from "../../../src/store/path-operation.ts";
 import { type RejectionClass, type RejectionReason, rejected } from "../../../src/store/rejection.ts";
 import { Replica } from "../../../src/store/replica.ts";
 import { StoreError } from "../../../src/store/store.ts";
-import type { Commit } from "../../../src/store/transaction.ts";
+import type { Commit } from "../../../src/store/commit.ts";
 import { ControlledHost } from "../controlled-host.ts";
 import { Gate } from "../faulty-store.ts";
 import { DOC, fate, OTHER, quiet, SPACE, setup } from "./replica-setup.ts";
