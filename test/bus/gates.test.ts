@@ -103,7 +103,7 @@ describe("gates", () => {
     expect(ids).toEqual([1, 2, 4]);
   });
 
-  test("[J68] one that is handled at once lets the next in line go", async () => {
+  test("[J68] an event that is handled at once admits the next in line", async () => {
     const { ids, store, letOut, settled } = await oneInside();
     await letOut();
     await settled();

@@ -128,7 +128,7 @@ describe("slots", () => {
     expect(sink.said).toEqual(["even", "even"]);
   });
 
-  test("[X42] one that fails, by throwing or by time, comes again at its next slot and not before", async () => {
+  test("[X42] a schedule that throws or times out runs again at its next slot and not before", async () => {
     const world = new SimulatedWorld();
     const clock = everyMinute(world, (slot) => {
       if (clock.slots.length === 1) throw new Error("no luck");

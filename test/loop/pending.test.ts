@@ -173,7 +173,7 @@ describe("requests that are unlisted until a look-up", () => {
     expect(table.size).toBe(0);
   });
 
-  test("[L22] with their answer their timeout is gone", async () => {
+  test("[L22] an answered request has no timeout", async () => {
     const echo = capability({ description: "echo", queries: { "Echo.Say": { handle: (data: Json) => data } } });
     const { loop, client, host, settle } = await setup({ echo }, { requestTimeoutMs: 1_000 });
     const one = client();
