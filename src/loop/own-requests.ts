@@ -82,7 +82,7 @@ export class OwnRequests {
     } catch (thrown) {
       if (!(thrown instanceof Failure)) return dispatch.refuse(inbound, 503, thrownText(thrown));
       const { code, reason } = thrown;
-      const known = code === 422 || code === 404 ? code : 503;
+      const known = code === 422 || code === 404 || code === 403 ? code : 503;
       dispatch.refuse(inbound, known, thrown.message, reason === reasonOf(code) ? undefined : { reason });
     }
   }
