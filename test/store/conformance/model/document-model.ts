@@ -2,8 +2,7 @@
 import type { Json } from "../../../../src/message/json.ts";
 import type { Path } from "../../../../src/message/path.ts";
 import type { CommitRequest, DocumentPatch, NodeBasis } from "../../../../src/store/commit.ts";
-import type { ReadDepth } from "../../../../src/store/path-operation.ts";
-import type { PathOperation } from "../../../../src/store/path-operation.ts";
+import type { PathOperation, ReadDepth } from "../../../../src/store/path-operation.ts";
 import type { FeedCommit, RecordedBasis } from "../../../../src/store/store.ts";
 
 interface Write {
