@@ -10,22 +10,7 @@ export {
   tool,
 } from "./define-extension.ts";
 export type { ExtensionInCode, ExtensionSources } from "./discovery.ts";
-export type {
-  AgentInvocation,
-  AgentProvider,
-  AgentResponse,
-  AgentTool,
-  CapabilityProvider,
-  ChannelProvider,
-  Extension,
-  ProviderKind,
-  SchedulerProvider,
-  ServiceProvider,
-  Slot,
-  TaskResult,
-  Tool,
-  ToolProvider,
-} from "./extension.ts";
+export type { Extension } from "./extension.ts";
 export type { CommandOptions, EmitOptions, EventContext, EventHandler, ExtensionContext } from "./extension-context.ts";
 export { ExtensionError, type ExtensionErrorCode } from "./extension-error.ts";
 export type { ExtensionState, ExtensionStatus } from "./extension-record.ts";
@@ -33,5 +18,20 @@ export type { Log, LogEntry, Logger, LogLevel } from "./logger.ts";
 export { type Manifest, type ManifestResult, readManifest } from "./manifest.ts";
 export type { Hook, HookCall, HookName } from "./message-router.ts";
 export type { OwnerTerm } from "./ownership.ts";
+export type {
+  AgentInvocation,
+  AgentProvider,
+  AgentResponse,
+  AgentTool,
+  CapabilityProvider,
+  ChannelProvider,
+  ProviderKind,
+  SchedulerProvider,
+  ServiceProvider,
+  Slot,
+  TaskResult,
+  Tool,
+  ToolProvider,
+} from "./providers.ts";
 export type { ScheduleStatus } from "./schedule-table.ts";
 export { type FileProblem, fileProblemText } from "./yaml-file.ts";
