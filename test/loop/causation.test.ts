@@ -129,7 +129,9 @@ describe("causation", () => {
       { commands: { "Work.Do": { handle: (_: Json, { emit }) => emit("Work.Begun", null) } } },
       {
         postMessage: (data) => {
-          if ((data as Partial<Message>).kind !== undefined) said.push(data as Message);
+          // The reply comes with the word that its message is handled.
+          const message = (data as { answer?: Message }).answer ?? (data as Message);
+          if (message.kind !== undefined) said.push(message);
           if (said.length === 2) posted.resolve();
         },
         onMessage: (listener) => {
