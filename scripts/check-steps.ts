@@ -9,6 +9,9 @@ import { join } from "node:path";
 /** `whole` is the long form without budgets: it takes hours. */
 export type Form = "short" | "long" | "whole";
 
+/** Planted bugs of the long form. The tests on Node have budgets of their own (`test/portable/long-run.ts`). */
+export const MUTANTS_MINUTES = 16;
+
 export interface Step {
   readonly name: string;
   readonly command: readonly string[];
@@ -50,7 +53,8 @@ export function stepsOf({ form, report, portable }: StepsSetting): readonly Step
     { name: "core tests on Bun", command: ["bun", runner, ...portable], form: "short", counts: "plain" },
   ];
   if (form === "short") return checks;
-  return [...checks, { name: "planted bugs", command: ["node", "test/mutants/run.ts"], form: "short" }];
+  const budget = form === "long" ? ["--minutes", String(MUTANTS_MINUTES)] : [];
+  return [...checks, { name: "planted bugs", command: ["node", "test/mutants/run.ts", ...budget], form: "short" }];
 }
 
 /** The steps write to a pipe, so they are told whether the reader of this run wants colours. */

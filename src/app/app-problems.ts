@@ -24,7 +24,9 @@ const COMMAND_OPTIONS: Readonly<Record<keyof CommandOptions, true>> = {
 };
 const WORKER_OPTIONS: Readonly<Record<keyof WorkerOptions, true>> = { idempotent: true, timeout: true };
 const QUERY_OPTIONS = { description: true } as const;
-const ON_OPTIONS: Readonly<Record<keyof OnOptions, true>> = { retry: true, timeout: true, concurrency: true };
+const ON_OPTIONS: Readonly<Record<keyof OnOptions, true>> = {
+  ...{ retry: true, timeout: true, concurrency: true, failed: true },
+};
 const CRON_OPTIONS: Readonly<Record<keyof CronOptions, true>> = { timezone: true, missed: true };
 
 export function appProblems(definition: Definition): string[] {

@@ -4,7 +4,7 @@
  */
 import type { EventBus } from "../bus/event-bus.ts";
 import type { Handler, TransactionalHandler } from "../bus/handler.ts";
-import type { SubscribeOptions } from "../bus/subscription.ts";
+import type { SubscribeOptions, TransactionalOptions } from "../bus/subscription.ts";
 import type { Space } from "../cells/space.ts";
 import type { Host } from "../host/host.ts";
 import { HANDLER_TIMEOUT_MS } from "../limits.ts";
@@ -25,7 +25,7 @@ import type { OnDefinition, OnFunction } from "./on.ts";
 import type { StateParts } from "./parts.ts";
 import { type AppTx, CommandDefinition, QueryDefinition } from "./request.ts";
 import type { CronOptions } from "./schedule.ts";
-import { type Request, StepRuns } from "./steps.ts";
+import { failureOf, type Request, StepRuns } from "./steps.ts";
 import { WorkerDefinition } from "./worker-commands.ts";
 
 /** A schedule, and the command that its slots send. */
@@ -251,7 +251,7 @@ export class BuiltApp {
 
   #subscribe(key: string, { event, does, options }: OnDefinition, { bus, topicOf, request, during }: Wiring): void {
     const topic = topicOf(event.name);
-    const { retry, timeout, concurrency } = options;
+    const { retry, timeout, concurrency, failed } = options;
     const timeoutMs = durationMs(timeout ?? HANDLER_TIMEOUT_MS, "timeout");
     const given: Omit<SubscribeOptions, "onFailed"> = {
       subscriberId: this.#subscriberOf(key),
@@ -261,7 +261,11 @@ export class BuiltApp {
     const runs = this.#steps.get(key);
     if (runs !== undefined) {
       // The commands after `run` have time limits of their own.
-      const withCommands = { ...given, timeoutMs: timeoutMs + 2 * HANDLER_TIMEOUT_MS };
+      const withCommands: SubscribeOptions = {
+        ...given,
+        timeoutMs: timeoutMs + 2 * HANDLER_TIMEOUT_MS,
+        onFailed: (failure, _context, delivered) => tracked(during, runs.fail(delivered, failure, request)),
+      };
       const run: Handler = (delivered, context) => tracked(during, runs.handle(delivered, context, request));
       return bus.subscribe(topic, run, withCommands);
     }
@@ -269,7 +273,13 @@ export class BuiltApp {
     const scope = { topicOf, nameOf: this.#nameOf };
     const handle: TransactionalHandler = (delivered, tx) =>
       tracked(during, handler(event.read(delivered.payload) as never, new HandlerTx(tx, scope)));
-    bus.subscribe(topic, handle, { ...given, timeoutMs, space: this.#parts.space });
+    const withSpace: TransactionalOptions = { ...given, timeoutMs, space: this.#parts.space };
+    if (failed === undefined) return bus.subscribe(topic, handle, withSpace);
+    const onFailed: TransactionalOptions["onFailed"] = (failure, tx, { payload }) => {
+      if (!event.fits(payload)) return;
+      return tracked(during, failed(failureOf(failure), new HandlerTx(tx, scope), event.read(payload) as never));
+    };
+    bus.subscribe(topic, handle, { ...withSpace, onFailed });
   }
 }
 

@@ -46,6 +46,9 @@ export interface BuiltInCommands {
   "Kernel.Discard": (data: ByOperator & { readonly ids: readonly number[]; readonly reason: string }) => {
     readonly discarded: readonly number[];
   };
+  "Kernel.Replay": (data: ByOperator & { readonly id: number; readonly type?: string; readonly data?: Json }) => {
+    readonly messageId: string;
+  };
   "Kernel.Purge": (data: ByOperator & { readonly settledBeforeMs?: number; readonly keepSettled?: number }) => {
     readonly removed: number;
   };
@@ -74,7 +77,7 @@ export const BUILT_IN_COMMANDS: readonly (keyof BuiltInCommands)[] = [
     "Kernel.RemoveConsumer",
     "Kernel.RestartExtension",
   ] as const),
-  ...(["Kernel.Erase", "Kernel.Heal", "Kernel.CancelTimer", "Syscall.Shutdown"] as const),
+  ...(["Kernel.Erase", "Kernel.Heal", "Kernel.CancelTimer", "Kernel.Replay", "Syscall.Shutdown"] as const),
 ];
 
 export interface BuiltInQueries {
@@ -92,6 +95,11 @@ export interface BuiltInQueries {
   "Kernel.Runs": (data: JsonObject) => JsonObject;
   "Kernel.Consumers": () => { readonly consumers: readonly JsonObject[] };
   "Kernel.Handlings": (data: JsonObject) => { readonly handlings: readonly JsonObject[] };
+  "Kernel.Journal": (data: JsonObject | null) => JsonObject;
+  "Kernel.Failures": (data: JsonObject | null) => JsonObject;
+  "Kernel.Actors": () => { readonly actors: readonly JsonObject[] };
+  "Kernel.Metrics": () => JsonObject;
+  "Kernel.Timers": (data: { readonly limit?: number } | null) => { readonly timers: readonly JsonObject[] };
   "Kernel.Request": (data: { readonly id: string }) => JsonObject;
   "Kernel.Tokens": () => { readonly tokens: readonly JsonObject[] };
   "Kernel.Requests": () => { readonly requests: readonly JsonObject[] };

@@ -45,6 +45,11 @@ export class EventDefinition<out Name extends string = string, out Output = unkn
   read(data: unknown): Output {
     return readData(this.schema, data, `event ${this.name}`) as Output;
   }
+
+  /** Whether data of the journal fits. An older version of the app may have emitted it. */
+  fits(data: unknown): boolean {
+    return this.schema === undefined || "value" in dataOrProblem(this.schema, data);
+  }
 }
 
 /** An event with any data. */

@@ -8,14 +8,19 @@ import type { Duration } from "./duration.ts";
 import { EventDefinition } from "./event-definition.ts";
 import type { AppTx } from "./request.ts";
 
-/** Options of `on`. */
-export interface OnOptions {
+/** Options of `on`. `Data` is the data of the event. */
+export interface OnOptions<Data = never> {
   /** How often a delivery is tried in all; once unless given. Then the event is a dead letter. */
   readonly retry?: number;
   /** A handler that takes longer has failed; 5 min unless given. */
   readonly timeout?: Duration;
   /** How many events it handles at once. */
   readonly concurrency?: number;
+  /**
+   * Takes effect once after the last attempt has failed, or after the processes that handled the event died; then the
+   * event is a dead letter.
+   */
+  readonly failed?: (failure: Failure, tx: AppTx, data: Data) => unknown;
 }
 
 /** The facts of one call of `run`. */
@@ -29,13 +34,11 @@ export interface RunContext {
 }
 
 /** The steps of a subscription: `run` calls the outside world, `commit` takes effect. */
-export interface Steps<Data, Result> extends OnOptions {
+export interface Steps<Data, Result> extends OnOptions<Data> {
   /** Calls the outside world: at least once, without a transaction. */
   readonly run: (data: Data, context: RunContext) => Result;
   /** Takes effect exactly once, after `run`. */
   readonly commit?: (result: Awaited<Result>, tx: AppTx, data: Data) => unknown;
-  /** Takes effect once after the last attempt has failed; then the event is a dead letter. */
-  readonly failed?: (failure: Failure, tx: AppTx, data: Data) => unknown;
 }
 
 export type OnFunction = (data: never, tx: AppTx) => unknown;
@@ -63,7 +66,7 @@ export type AnyOn = OnDefinition<string, unknown, never>;
 export function on<Name extends string, Output, Input>(
   event: EventDefinition<Name, Output, Input>,
   handler: (data: Output, tx: AppTx) => unknown,
-  options?: OnOptions,
+  options?: OnOptions<Output>,
 ): OnDefinition<Name, Output, Input>;
 /** Calls the outside world with `run`, then takes effect with `commit`. */
 export function on<Name extends string, Output, Input, Result>(
@@ -80,6 +83,6 @@ export function on<Name extends string, Output, Input>(
   if (typeof does === "function") return new OnDefinition(event, does, options);
   if (typeof does?.run !== "function")
     throw new TypeError(`on(${event.name}): takes a function, or { run, commit, failed }, got ${show(does)}`);
-  const { run: _run, commit: _commit, failed: _failed, ...own } = does;
+  const { run: _run, commit: _commit, ...own } = does;
   return new OnDefinition(event, does, own);
 }

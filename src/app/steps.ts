@@ -4,7 +4,7 @@
  *
  * ```
  *   delivery ──> run ──result──> commit, a command under an id of event and subscriber ──> done
- *     ^           └──threw, timed out──> retried ──last attempt──> failed, likewise a command ──> dead letter
+ *     ^           └──threw, timed out──> retried ──failed for good──> failed, likewise a command ──> dead letter
  *     └──the process ended: run again, commit answers from its receipt
  * ```
  * The command names the delivery; the result waits for it here, in memory, because a second `run` may return another
@@ -17,6 +17,7 @@ import { contentId } from "../message/content-id.ts";
 import type { Message } from "../message/envelope.ts";
 import { type ErrorData, Failure, failureFrom, fromError } from "../message/error-data.ts";
 import { causedBy } from "../message/lineage.ts";
+import type { HandlerFailure } from "../work/handler-options.ts";
 import type { AnyEvent } from "./event-definition.ts";
 import type { Steps } from "./on.ts";
 import type { AppTx } from "./request.ts";
@@ -78,16 +79,17 @@ export class StepRuns {
   /** Handles one delivery; its rejection is the delivery's failure. */
   async handle(event: Event, context: HandlerContext, request: Request): Promise<void> {
     const { steps, types } = this.#parts;
-    const { retry = 1, commit, failed } = steps;
     const data = this.#parts.event.read(event.payload) as never;
-    try {
-      const outcome = await this.#run(event, data, context);
-      if (commit) await this.#send(types.commit, event, { data, outcome }, request);
-    } catch (thrown) {
-      const isLast = context.attempt >= retry && !context.signal.aborted;
-      if (failed && isLast) await this.#send(types.failed, event, { data, outcome: asFailure(thrown) }, request);
-      throw thrown;
-    }
+    const outcome = await this.#run(event, data, context);
+    if (steps.commit) await this.#send(types.commit, event, { data, outcome }, request);
+  }
+
+  /** Ends a delivery that has failed for good. */
+  async fail(event: Event, failure: HandlerFailure, request: Request): Promise<void> {
+    const { steps, types } = this.#parts;
+    if (!steps.failed || !this.#parts.event.fits(event.payload)) return;
+    const data = this.#parts.event.read(event.payload) as never;
+    await this.#send(types.failed, event, { data, outcome: failureOf(failure) }, request);
   }
 
   async #run(event: Event, data: never, { signal, attempt }: HandlerContext): Promise<unknown> {
@@ -126,6 +128,10 @@ export class StepRuns {
   }
 }
 
-function asFailure(thrown: unknown): Failure {
+/** For the `failed` of a subscription: why its handler has failed for good. */
+export function failureOf({ kind, message, thrown }: HandlerFailure): Failure {
+  if (kind === "died") return new Failure(500, message, { reason: "INTERRUPTED" });
+  if (kind === "timeout") return new Failure(504, message);
+  if (thrown === undefined) return new Failure(500, message);
   return thrown instanceof Failure ? thrown : failureFrom(fromError(thrown));
 }

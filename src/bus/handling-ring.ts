@@ -9,6 +9,7 @@
 import type { Host } from "../host/host.ts";
 import { HANDLINGS_MAX } from "../limits.ts";
 import type { Message } from "../message/envelope.ts";
+import { HandlingMetrics, outcomeOf } from "./handling-metrics.ts";
 
 export interface HandlingView {
   readonly id: string;
@@ -29,6 +30,14 @@ export interface HandlingView {
   readonly tookMs?: number;
   /** `replied`, `done`, or the code and text of the failure; absent while it is handled. */
   readonly outcome?: string;
+}
+
+/** Handlings of one handler that have ended, and their durations. */
+export interface HandlingTotals {
+  readonly count: number;
+  readonly failed: number;
+  readonly p50Ms: number;
+  readonly p99Ms: number;
 }
 
 interface Texts {
@@ -58,6 +67,8 @@ export class HandlingRing {
   /** Added to the monotonic clock it gives the wall clock: one look at a clock is enough for both. */
   readonly #wallBaseMs: number;
   #next = 0;
+  /** Counts and durations of all handlings since the start. */
+  readonly metrics = new HandlingMetrics();
 
   constructor(host: Host, size: number = HANDLINGS_MAX) {
     this.#host = host;
@@ -96,7 +107,11 @@ export class HandlingRing {
     if (!texts || this.#places[at] !== place || texts.outcome !== undefined) return;
     texts.outcome = outcome;
     this.#begunAt[at] = begunAt;
-    this.#endedAt[at] = this.#host.monotonic();
+    const endedAt = this.#host.monotonic();
+    this.#endedAt[at] = endedAt;
+    const givenAt = this.#givenAt[at] as number;
+    const waitedMs = begunAt === NEVER ? undefined : begunAt - givenAt;
+    this.metrics.ended(texts, outcomeOf(outcome), endedAt - givenAt, waitedMs);
   }
 
   /** Handlings whose message has one of the ids, is caused by one, or correlates with one; the oldest first. */
@@ -124,6 +139,20 @@ export class HandlingRing {
     return found;
   }
 
+  /** By handler. Reads the whole ring. */
+  totals(): Map<string, HandlingTotals> {
+    const byHandler = new Map<string, { tookMs: number[]; failed: number }>();
+    for (let at = 0; at < this.size; at++) {
+      const { handler, outcome } = this.#texts[at] as Texts;
+      if (outcome === undefined) continue;
+      const found = byHandler.get(handler) ?? { tookMs: [], failed: 0 };
+      byHandler.set(handler, found);
+      found.tookMs.push((this.#endedAt[at] ?? 0) - (this.#givenAt[at] ?? 0));
+      if (outcome !== "replied" && outcome !== "done") found.failed++;
+    }
+    return new Map([...byHandler].map(([handler, { tookMs, failed }]) => [handler, totalsOf(tookMs, failed)]));
+  }
+
   #view(at: number): HandlingView {
     const { outcome, causation, correlation, ...texts } = this.#texts[at] as Texts;
     const [givenAt, begunAt, endedAt] = [this.#givenAt[at] ?? 0, this.#begunAt[at] ?? 0, this.#endedAt[at] ?? 0];
@@ -137,4 +166,10 @@ export class HandlingRing {
       ...(outcome === undefined ? {} : { outcome }),
     };
   }
+}
+
+function totalsOf(tookMs: readonly number[], failed: number): HandlingTotals {
+  const sorted = Float64Array.from(tookMs).sort();
+  const at = (share: number) => sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))] ?? 0;
+  return { count: sorted.length, failed, p50Ms: at(0.5), p99Ms: at(0.99) };
 }

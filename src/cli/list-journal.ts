@@ -2,10 +2,10 @@
  * `ls events`, `failures` and `requests` (including waiting ones, if a kernel runs).
  */
 import { systemHost } from "../host/system-host.ts";
-import { type JournalQuery, newestRows } from "../kernel/filtered-rows.ts";
+import { type FailureGroup, failureGroups, type JournalQuery, newestRows } from "../kernel/filtered-rows.ts";
 import type { PendingView } from "../kernel/inspect-capability.ts";
 import { openStoreForReading } from "../kernel/open-store.ts";
-import { JOURNAL_PAGE_ROWS } from "../limits.ts";
+import { FAILURES_GROUPED_MAX, JOURNAL_PAGE_ROWS } from "../limits.ts";
 import { nearWord } from "../message/near-word.ts";
 import { askIfRunning } from "./connection.ts";
 import { existingStore } from "./database-file.ts";
@@ -35,6 +35,26 @@ export const failures: Listing<Row> = {
   cells: cellsOf,
 };
 
+/** The time that the buckets of a group divide. */
+const DAY_MS = 86_400_000;
+
+/** Failures of one cause. */
+export const failureGroupList: Listing<FailureGroup> = {
+  head: ["count", "first", "last", "type", "subscriber", "rows", ""],
+  takes: ["filter", "limit"],
+  find: async (call) => {
+    const host = systemHost();
+    const filter = readFilter(call.options["filter"], host);
+    await using store = await openStoreForReading(host, existingStore(undefined, call.environment));
+    const scan = { filter, withinMs: DAY_MS, rowsMax: FAILURES_GROUPED_MAX };
+    return (await failureGroups({ host, store }, scan)).groups.slice(0, readLimit(call));
+  },
+  cells: ({ count, firstMs, lastMs, type, subscriber = "", sample, error }) => [
+    ...[String(count), new Date(firstMs).toISOString(), new Date(lastMs).toISOString(), type, subscriber],
+    ...[sample.join(", "), error],
+  ],
+};
+
 /** A command of the journal, or a request without an answer. */
 interface RequestItem {
   readonly id: string;
@@ -49,15 +69,16 @@ export const requests: Listing<RequestItem> = {
   head: ["id", "state", "sent", "kind", "type", "capability"],
   takes: ["limit"],
   find: async (call) => {
+    const limit = readLimit(call);
     const file = existingStore(undefined, call.environment);
     const waiting = await askIfRunning<{ requests: readonly PendingView[] }>(call, "Kernel.Requests");
     await using store = await openStoreForReading(systemHost(), file);
-    const commands = await store.query({ kind: "command", order: "descending", limit: readLimit(call) });
+    const commands = await store.query({ kind: "command", order: "descending", limit });
     // This query itself waits for its answer too, so it is left out.
     const others = (waiting?.requests ?? []).filter(({ type }) => type !== "Kernel.Requests");
     const known = new Set(others.map(({ id }) => id));
     const kept = commands.map(keptItem).filter(({ id }) => !known.has(id));
-    return [...others.map(waitingItem), ...kept].slice(0, readLimit(call));
+    return [...others.map(waitingItem), ...kept].slice(0, limit);
   },
   cells: ({ id, state, sentAtMs, kind, type, capability }) => [
     id,
@@ -88,9 +109,10 @@ async function rows(call: VerbCall, query: Omit<JournalQuery, "limit">): Promise
   const host = systemHost();
   const { topic } = call.options;
   const filter = readFilter(call.options["filter"], host);
+  const limit = readLimit(call);
   await using store = await openStoreForReading(host, existingStore(undefined, call.environment));
   const named = typeof topic === "string" ? { named: topic } : {};
-  return newestRows({ host, store }, filter, { ...query, ...named, limit: readLimit(call) });
+  return await newestRows({ host, store }, filter, { ...query, ...named, limit });
 }
 
 /** The nearest of the topics in the last rows. */

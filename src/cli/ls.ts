@@ -8,7 +8,7 @@ import { FILTER_OPTION } from "./filter-option.ts";
 import { table } from "./journal-lines.ts";
 import { consumers, kernels } from "./list-database.ts";
 import { documents } from "./list-documents.ts";
-import { events, failures, requests } from "./list-journal.ts";
+import { events, failureGroupList, failures, requests } from "./list-journal.ts";
 import { actors, extensions, nodes, types, work } from "./list-kernel.ts";
 import { timers } from "./list-timers.ts";
 import type { Listing } from "./listing.ts";
@@ -25,6 +25,7 @@ const KINDS: Readonly<Record<string, Listing<any>>> = {
   work,
   timers,
   failures,
+  "failure-groups": failureGroupList,
   extensions,
   types,
   consumers,

@@ -4,6 +4,7 @@
  *     gate (Host, Origin) -> token -> route -> one message to the loop -> answer, problem or stream
  */
 import { Hono } from "hono";
+import { routePath } from "hono/route";
 import type { Host } from "../host/host.ts";
 import { systemHost } from "../host/system-host.ts";
 import { AUTH_FAILURE_ADDRESSES_MAX, AUTH_FAILURES_A_MINUTE_MAX } from "../limits.ts";
@@ -16,6 +17,7 @@ import { addLineRoutes } from "./line-routes.ts";
 import { addMetaRoutes } from "./meta-routes.ts";
 import type { Principal } from "./principal.ts";
 import { problemOf } from "./problem.ts";
+import { RequestCounts } from "./request-counts.ts";
 import { RequestRoutes } from "./request-routes.ts";
 
 /** Options of `httpApp`: tokens, hosts and origins. */
@@ -69,9 +71,15 @@ export function makeHttpApp(served: Served, options: HttpAppOptions = {}): HttpA
   if (problem !== undefined) throw new TypeError(`httpApp: ${problem}`);
   const { host = systemHost(), hosts = LOOPBACK_HOSTS, cors = [], authenticate, pages } = options;
   const kernel = "kernel" in served ? served.kernel : served;
-  const parts: HttpParts = { host, kernel, streams: new Set(), isDraining: false };
+  const requests = new RequestCounts();
+  const parts: HttpParts = { host, kernel, streams: new Set(), webSockets: new Set(), requests, isDraining: false };
   const app = new Hono<HttpEnv>();
   const identify = new Identification(host, kernel, authenticate);
+  app.use(async (context, next) => {
+    await next();
+    const isPage = pages !== undefined && !OWN_PATH.test(context.req.path);
+    requests.add(isPage ? "pages" : routePath(context, -1), context.res.status);
+  });
   app.use(async (context, next) => {
     if (OPEN_PATHS.includes(context.req.path)) return next();
     if (pages !== undefined && !OWN_PATH.test(context.req.path)) {
@@ -170,6 +178,9 @@ function preflight(origin: string): Response {
 
 function allowOrigin(headers: Headers, origin: string): void {
   headers.set("access-control-allow-origin", origin);
-  headers.set("access-control-expose-headers", "millrace-request-id, idempotency-replayed, location, retry-after");
+  headers.set(
+    "access-control-expose-headers",
+    "millrace-request-id, millrace-journal-id, idempotency-replayed, location, retry-after, server-timing",
+  );
   headers.append("vary", "origin");
 }

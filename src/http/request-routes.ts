@@ -77,11 +77,14 @@ export class RequestRoutes {
     const exchange = new Exchange(this.#parts.host.id(), principal);
     const leave = () => exchange.leave(kernel.loop);
     this.#count(principal, 1);
+    const askedAt = this.#parts.host.monotonic();
     try {
       kernel.loop.receive(this.#message({ kind, type, data, id }, context), exchange);
       const answer = await this.#within(exchange.answer, waitMs, context.req.raw.signal, leave);
       if (answer === undefined) return running(id);
-      return answerResponse(context, kind, answer, id);
+      const response = answerResponse(context, kind, answer, id);
+      response.headers.set("server-timing", timing(askedAt, exchange.begunAt, this.#parts.host.monotonic()));
+      return response;
     } finally {
       this.#count(principal, -1);
     }
@@ -205,6 +208,12 @@ function answerResponse(context: HttpContext, kind: "command" | "query", answer:
   const headers = { ...JSON_HEADERS, etag, "cache-control": "private, no-cache" };
   const isKnown = context.req.header("if-none-match")?.split(/,\s*/).includes(etag) ?? false;
   return isKnown ? new Response(null, { status: 304, headers }) : new Response(text, { headers });
+}
+
+/** `Server-Timing`: until the handler began, and from then to its answer, which is durable. */
+function timing(askedAt: number, begunAt: number | undefined, answeredAt: number): string {
+  if (begunAt === undefined) return `total;dur=${(answeredAt - askedAt).toFixed(2)}`;
+  return `queue;dur=${Math.max(0, begunAt - askedAt).toFixed(2)}, handle;dur=${(answeredAt - begunAt).toFixed(2)}`;
 }
 
 function running(id: string): Response {

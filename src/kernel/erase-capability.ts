@@ -36,8 +36,10 @@ export function eraseCapability({ host, store }: { readonly host: Host; readonly
           // No text mentions a new id: an erasure of it only rebuilds the file.
           const erased = await store.erase({ subject: subject ?? host.id(), apply: true, askedBy: metadata.id });
           const { documents, rows, receipts } = erased;
+          // A client of HTTP acts in the name of its token.
+          const actor = typeof metadata["principal"] === "string" ? metadata["principal"] : by;
           if (subject !== undefined)
-            await recordAction({ host, store }, { action: "erase", by, documents, rows, receipts });
+            await recordAction({ host, store }, { action: "erase", by: actor, documents, rows, receipts });
           return JSON.parse(JSON.stringify(erased)) as Json;
         },
       },

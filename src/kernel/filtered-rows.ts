@@ -6,6 +6,7 @@ import { type JournalReader, journalPages } from "../bus/journal-pages.ts";
 import { JOURNAL_PAGE_ROWS } from "../limits.ts";
 import type { JournalQuery, JournalRow } from "../store/journal.ts";
 
+export { type FailureGroup, failureGroups } from "../bus/failure-groups.ts";
 export { type JournalFilter, journalFilter } from "../bus/journal-filter.ts";
 export type { JournalQuery } from "../store/journal.ts";
 

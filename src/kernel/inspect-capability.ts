@@ -1,6 +1,7 @@
 /**
  * Introspection of a kernel, for the command and for tools: `Kernel.Graph`, `Kernel.Why`, `Kernel.Runs`,
- * `Kernel.Requests`, `Kernel.Work`, `Kernel.Journal`.
+ * `Kernel.Requests`, `Kernel.Work`, and the queries of `journal-views.ts`,
+ * `state-views.ts` and `metrics.ts`.
  * It only reads; actions of operators are in `operator-capability.ts`. SPEC: K40.
  *
  * Data in the store file (events, timers, documents) is read from the file instead.
@@ -21,8 +22,8 @@ import type { Capability } from "../loop/capability.ts";
 import { capability } from "../loop/define-capability.ts";
 import type { EventLoop } from "../loop/event-loop.ts";
 import { findHandles } from "../loop/handles.ts";
-import { senderText } from "../loop/inbound.ts";
 import { dataSchema } from "../loop/message-schema.ts";
+import { senderText } from "../loop/pending-request.ts";
 import { Failure } from "../message/error-data.ts";
 import type { Json } from "../message/json.ts";
 import { isWildcard, matchesTopic } from "../message/topic-pattern.ts";
@@ -34,8 +35,10 @@ import type { WorkBoard, WorkView } from "../work/work-board.ts";
 export { KERNEL_NAMES } from "../app/app-name.ts";
 
 import { journalQueries } from "./journal-views.ts";
+import { metricsQueries } from "./metrics.ts";
 import type { RequestStatus } from "./request-status.ts";
 import type { RunLog, TracedCommit } from "./run-log.ts";
+import { stateQueries } from "./state-views.ts";
 
 export type { HandlingView, WorkView };
 
@@ -129,6 +132,8 @@ export function inspectCapability(inspected: Inspected): Capability {
         handle: ({ commits }: { commits: readonly CommitIdentity[] }) => plain({ commits: found(inspected, commits) }),
       },
       ...journalQueries(inspected),
+      ...stateQueries(inspected),
+      ...metricsQueries(inspected),
       "Kernel.Consumers": {
         description: "declared consumers, where they run, and how many events wait for them",
         handle: async () => plain({ consumers: await inspected.bus.consumers() }),

@@ -58,7 +58,7 @@ function withoutData(row: JournalRow): JournalRow {
   return message === undefined ? row : { ...row, message: { ...message, data: null } };
 }
 
-function cursorIn(cursor: string | undefined): { readonly cursor?: number } {
+export function cursorIn(cursor: string | undefined): { readonly cursor?: number } {
   if (cursor === undefined) return {};
   const id = Number(cursor);
   if (Number.isSafeInteger(id) && id >= 0 && cursor !== "") return { cursor: id };

@@ -11,8 +11,10 @@ import type { ExtensionStatus } from "../extensions/extension-record.ts";
 import type { Host } from "../host/host.ts";
 import { OPERATOR_TEXT_LENGTH_MAX, PURGE_STEPS_MAX, REQUEUE_IDS_MAX, RETENTION_STEP_ROWS } from "../limits.ts";
 import type { Capability } from "../loop/capability.ts";
+import type { AnyRequestHandler } from "../loop/capability-definition.ts";
 import { capability } from "../loop/define-capability.ts";
 import type { EventLoop } from "../loop/event-loop.ts";
+import type { HandlerContext } from "../loop/mailbox-actor.ts";
 import { type DataSchema, dataSchema } from "../loop/message-schema.ts";
 import { isMessageType } from "../message/envelope.ts";
 import { Failure } from "../message/error-data.ts";
@@ -61,7 +63,7 @@ export function operatorCapability(parts: OperatorParts): Capability {
     // The audit row is durable before the answer.
     durable: "unawaited",
     sends: { "Timer.Cancel": "command" },
-    commands: {
+    commands: byPrincipal({
       "Kernel.Requeue": {
         description:
           "puts events back that failed, or that were settled without a consumer; done ones for one consumer",
@@ -154,8 +156,22 @@ export function operatorCapability(parts: OperatorParts): Capability {
           return answer;
         },
       },
-    },
+    }),
   });
+}
+
+type Commands = Readonly<Record<string, AnyRequestHandler<HandlerContext>>>;
+
+/** A client of HTTP acts in the name of its token; others may name themselves. */
+function byPrincipal(commands: Commands): Commands {
+  const named = Object.entries(commands).map(([type, command]) => {
+    const handle: typeof command.handle = (data, context, request) => {
+      const { principal } = request.metadata;
+      return command.handle(typeof principal === "string" ? { ...data, by: principal } : data, context, request);
+    };
+    return [type, { ...command, handle }];
+  });
+  return Object.fromEntries(named);
 }
 
 async function restart(loader: ExtensionLoader | undefined, id: string): Promise<readonly ExtensionStatus[]> {

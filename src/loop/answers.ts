@@ -13,11 +13,11 @@ import {
   thrownText,
 } from "../message/error-data.ts";
 import { error } from "../message/lineage.ts";
-import type { Connection, Origin, Sent } from "./inbound.ts";
+import type { Sent } from "./inbound.ts";
 import type { Lanes } from "./lanes.ts";
 import type { Observations } from "./observation.ts";
-import type { PendingRequest, PendingTable } from "./pending-table.ts";
-import type { SupervisedActor } from "./supervised-actor.ts";
+import type { Connection, Origin, PendingRequest, RequestingActor } from "./pending-request.ts";
+import type { PendingTable } from "./pending-table.ts";
 
 export interface AnswersParts {
   readonly host: Host;
@@ -75,13 +75,13 @@ export class Answers {
   /**
    * Answers a pending request and removes it. With `from`, only a request of that actor; with `request`, only that one.
    */
-  resolve(id: string, answer: Answer, from?: SupervisedActor, request?: PendingRequest): boolean {
+  resolve(id: string, answer: Answer, from?: RequestingActor, request?: PendingRequest): boolean {
     const { pending, lanes, handlings } = this.#parts;
     const entry = pending.take(id, from, request);
     if (!entry) return false;
     entry.kept?.ended(answer, entry.origin);
     if (entry.handling !== undefined) handlings?.ended(entry.handling, outcomeText(answer), entry.begunAt);
-    this.deliver(entry.origin, answer);
+    this.deliver(entry.origin, answer, entry.begunAt);
     lanes.checkRest();
     return true;
   }
@@ -101,10 +101,11 @@ export class Answers {
       this.giveUp(request, error(host, request, errorData(503, reason)));
   }
 
-  deliver(origin: Origin, answer: Answer): void {
+  /** `begunAt`: when the handler began, if the actor tells. */
+  deliver(origin: Origin, answer: Answer, begunAt?: number): void {
     switch (origin.kind) {
       case "adapter":
-        return this.#deliverTo(origin.connection, answer);
+        return this.#deliverTo(origin.connection, answer, begunAt);
       case "actor":
         if (!this.#answerTo(origin.actor, answer)) this.orphan(answer, origin);
         return;
@@ -120,7 +121,7 @@ export class Answers {
   }
 
   /** An actor whose `postMessage` throws counts as answered. */
-  #answerTo(actor: SupervisedActor, answer: Answer): boolean {
+  #answerTo(actor: RequestingActor, answer: Answer): boolean {
     try {
       return actor.answer(answer);
     } catch (thrown) {
@@ -130,9 +131,9 @@ export class Answers {
     }
   }
 
-  #deliverTo(connection: Connection, answer: Answer): void {
+  #deliverTo(connection: Connection, answer: Answer, begunAt: number | undefined): void {
     try {
-      connection.deliver(answer as Message);
+      connection.deliver(answer as Message, begunAt);
     } catch (thrown) {
       this.#notWritten("delivered", connection, answer, thrown);
     }

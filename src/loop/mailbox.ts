@@ -10,7 +10,7 @@
  */
 import { Fifo } from "../host/fifo.ts";
 import type { Message } from "../message/envelope.ts";
-import type { Posted } from "./capability.ts";
+import type { Posted } from "./pending-request.ts";
 
 /**
  * Returns the key of a message. Messages with the same key are handled one after the other, or up to the limit of the

@@ -80,7 +80,7 @@ describe("hostile clients", () => {
     });
   }
 
-  test("[N14] of duplicate keys the last counts, and __proto__ is data", async () => {
+  test("[N14] the last of duplicate keys counts, and __proto__ is data", async () => {
     const { connect } = await serve();
     const client = await connect();
     client.say(
@@ -193,7 +193,7 @@ describe("generated frames", () => {
     },
   );
 
-  test("[N4] [N14] of 20,000 frames every good one is answered and every bad one refused, once", async () => {
+  test("[N4] [N14] 20,000 frames: each valid frame is answered once, each bad frame refused once", async () => {
     const seed = 20_261_115;
     const frames = fc
       .sample(frame, { numRuns: 20_000, seed })

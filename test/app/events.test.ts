@@ -75,6 +75,38 @@ describe("on with a function", () => {
     expect(rows).toMatchObject([{ error: expect.stringContaining("Order.Paid does not take this data: price") }]);
   });
 
+  test("[A43] takes failed as an option: it takes effect once, with the failed status of the event", async () => {
+    const machine = new Machine();
+    const told: Failure[] = [];
+    let attempts = 0;
+    const shop = app("shop", ({ cell, event }) => {
+      const log = cell<string[]>("log", []);
+      const placed = event("Order.Placed", type<Order>());
+      const book = (_: Order, tx: AppTx) => {
+        attempts++;
+        tx.push(log, "written by an attempt that fails");
+        throw new Error("the book is full");
+      };
+      const failed = (failure: Failure, tx: AppTx, { price }: Order) => {
+        told.push(failure);
+        tx.push(log, `failed ${price}`);
+      };
+      return {
+        commands: { "Shop.Order": (order: Order, tx) => tx.emit(placed, order) },
+        queries: { "Shop.Log": () => log.get() },
+        on: { book: on(placed, book, { retry: 3, failed }) },
+      };
+    });
+    const kernel = await machine.start(shop);
+    await machine.run(() => kernel.command("Shop.Order", { price: 5 }));
+    await machine.advance(600_000);
+    expect(attempts).toBe(3);
+    expect(told).toMatchObject([{ code: 500, message: "the book is full" }]);
+    expect(await machine.run(() => kernel.query("Shop.Log"))).toEqual(["failed 5"]);
+    const { rows } = await machine.run(() => kernel.kernel.bus.failures());
+    expect(rows).toMatchObject([{ topic: "Order.Placed", error: expect.stringContaining("the book is full") }]);
+  });
+
   test("[A6] a command that emits data which the schema refuses fails without an event", async () => {
     const machine = new Machine();
     const wrong = app("wrong", ({ cell, event }) => {
@@ -131,6 +163,45 @@ describe("on with run, commit and failed", () => {
     expect(await machine.run(() => kernel.query("Shop.Log"))).toEqual(["failed 5"]);
     const { rows } = await machine.run(() => kernel.kernel.bus.failures());
     expect(rows).toMatchObject([{ topic: "Order.Placed", error: expect.stringContaining("the card is blocked") }]);
+  });
+
+  test("[A42] failed takes effect if processes died with the event until it is not tried again", async () => {
+    const machine = new Machine();
+    let runs = 0;
+    const run = () => {
+      runs++;
+      return new Promise(() => machine.world.timer(5, () => machine.kill()));
+    };
+    const told: string[] = [];
+    const shop = shopWith({ run, retry: 100 }, told);
+    let kernel = await machine.start(shop);
+    await machine.run(() => kernel.command("Shop.Order", { price: 5 }));
+    await machine.advance(60_000);
+    while (told.length === 0 && runs < 20) {
+      kernel = await machine.start(shop);
+      await machine.advance(60_000);
+    }
+    expect(told).toEqual([expect.stringContaining("its process died")]);
+    expect(await machine.run(() => kernel.query("Shop.Log"))).toEqual(["failed 5"]);
+    const { rows } = await machine.run(() => kernel.kernel.bus.failures());
+    expect(rows).toMatchObject([{ topic: "Order.Placed", error: expect.stringContaining("its process died") }]);
+  });
+
+  test("[A18] data that the event's schema refuses does not reach failed", async () => {
+    const machine = new Machine();
+    const told: unknown[] = [];
+    const failed = (_failure: Failure, _tx: AppTx, data: unknown) => void told.push(data);
+    const paid = app("paid", ({ event }) => {
+      const done = event("Order.Paid", z.object({ price: z.number() }));
+      return { on: { slow: on(done, { run: () => 1, failed }), note: on(done, () => undefined, { failed }) } };
+    });
+    const kernel = await machine.start(paid);
+    await machine.run(() => kernel.command("Journal.Publish", { type: "Order.Paid", data: { price: "much" } }));
+    await machine.advance(1_000);
+    const { rows } = await machine.run(() => kernel.kernel.bus.failures());
+    expect(rows).toHaveLength(1);
+    expect(rows[0]?.error).not.toContain("onFailed");
+    expect(told).toEqual([]);
   });
 
   test("[A19] [A18] a run that takes too long has failed, and its signal is aborted", async () => {

@@ -89,7 +89,7 @@ describe("borders of a command", () => {
     );
   });
 
-  test("[A33] one that takes longer than its timeout is rolled back, and later writes are refused", async () => {
+  test("[A33] a handler that takes longer than its timeout is rolled back, and its later writes are refused", async () => {
     const machine = new Machine();
     const late: unknown[] = [];
     const slow = app("slow", ({ cell }) => {
@@ -123,7 +123,7 @@ describe("borders of a command", () => {
     expect(late).toMatchObject([{ code: "WORK_OVER" }]);
   });
 
-  test("[A34] one that writes the state of another app is refused as a whole", async () => {
+  test("[A34] a handler that writes the state of another app is refused as a whole", async () => {
     const machine = new Machine();
     let theirs: Cell<number> | undefined;
     const one = app("one", ({ cell }) => {

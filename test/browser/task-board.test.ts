@@ -38,7 +38,7 @@ describe.skipIf(NO_CHROMIUM)(`the task board${NO_CHROMIUM === undefined ? "" : `
   });
   afterAll(() => project?.[Symbol.dispose]());
 
-  test("[W62] [W68] a tab shows what another one does", async () => {
+  test("[W62] [W68] a browser tab shows the changes of another tab", async () => {
     const board = await BoardServer.start(project);
     const browser = await openBrowser();
     const [one, other] = [await openTab(browser, board.address), await openTab(browser, board.address)];

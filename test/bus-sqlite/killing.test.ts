@@ -16,7 +16,7 @@ import { counted, type LongPart, Rounds, roundsMax, timeoutMs } from "../portabl
 import { BusProcess, scratchDirectory } from "./bus-processes.ts";
 import type { Role } from "./bus-program.ts";
 
-const PART: LongPart = { name: "kill -9 of a bus", short: 20, long: 1_000, minutes: 5 };
+const PART: LongPart = { name: "kill -9 of a bus", short: 20, long: 1_000, minutes: 3 };
 const KILLS_PER_FILE = 10;
 const SEED = 20_260_214;
 

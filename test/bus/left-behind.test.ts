@@ -36,7 +36,7 @@ describe("handlers that were left behind", () => {
     expect(await store.count()).toMatchObject({ pending: 0, done: 0, failed: 1 });
   });
 
-  test("[J63] nor does one that the bus has stopped without", async () => {
+  test("[J63] a handler that the bus left behind when it stopped emits no event", async () => {
     const { bus, host, store, came, goOn } = await emitsLate(60_000);
     await host.run(() => bus.stop({ graceMs: 10 }));
     await goOn();
@@ -44,7 +44,7 @@ describe("handlers that were left behind", () => {
     expect(await store.count()).toMatchObject({ pending: 0, processing: 1, done: 0 });
   });
 
-  test("[J63] one that is waited for emits", async () => {
+  test("[J63] a handler that the bus waits for emits its events", async () => {
     const { host, came, ids, goOn } = await emitsLate(60_000);
     await goOn();
     await host.advance(1_000);

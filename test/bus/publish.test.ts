@@ -177,7 +177,7 @@ describe("publishing", () => {
     expect(await act(() => refusal(bus.publishMessage(command, "mail")))).toBe("BUS_EVENT_INVALID");
   });
 
-  test("[J47] of events published in one turn, one that the store refuses does not take the others along", async () => {
+  test("[J47] an event that the store refuses does not affect the other events of its turn", async () => {
     const { bus, act, store } = setup();
     const tooLarge = "x".repeat(PAYLOAD_BYTES_MAX);
     const publishing = [1, tooLarge, 3].map((payload) => refusal(bus.publish("tick", "clock", payload)));

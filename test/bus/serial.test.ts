@@ -122,7 +122,7 @@ describe("serial keys", () => {
     expect(log).toEqual(["1/1", "1/2", "1/3", "2/1", "3/1"]);
   });
 
-  test("[J64] one that has failed for good lets the next go", async () => {
+  test("[J64] an event that has failed for good lets the next event of its key start", async () => {
     const { bus, act } = setup();
     const log: number[] = [];
     bus.subscribe(
@@ -247,7 +247,7 @@ describe("serial keys", () => {
     bus.checkInvariants();
   });
 
-  test("[J67] of other processes' events it is not remembered for ever that they were unsettled", async () => {
+  test("[J67] the memory for unsettled events of other processes is bounded", async () => {
     const { act, host, store } = setup();
     const subscriptions = new Subscriptions();
     const plain = { kind: "plain", handler: () => undefined } as const;

@@ -156,7 +156,7 @@ describe("a bus that is paused", () => {
     }
   });
 
-  test("[J69] and resumed before it starts runs", async () => {
+  test("[J69] a bus that is paused and resumed before it starts runs", async () => {
     const { bus, act } = setup();
     const { ids, handler } = recorder();
     bus.subscribe("tick", handler, { subscriberId: "s" });

@@ -34,7 +34,7 @@ describe("cells", () => {
     expect(doc.get()).toBeUndefined();
   });
 
-  test("[R20] what a cell gives is frozen and never changes; what is given to it stays the giver's", async () => {
+  test("[R20] a value that a cell returns is frozen; a value given to a cell is copied", async () => {
     const { space } = await setup();
     const doc = space.cell<{ list: number[] }>("doc");
     const mine = { list: [1] };
@@ -47,7 +47,7 @@ describe("cells", () => {
     expect(() => (before as { list: number[] }).list.push(4)).toThrow();
   });
 
-  test("[R20] a default is what there is while there is nothing", async () => {
+  test("[R20] a cell without a value reads as its default", async () => {
     const { space } = await setup();
     const count = space.cell("count", 7);
     expect(count.get()).toBe(7);
@@ -55,7 +55,7 @@ describe("cells", () => {
     expect(count.get()).toBe(8);
   });
 
-  test("[R20] a write below a default begins with it, and writes over nobody who was first", async () => {
+  test("[R20] a write below a default stores the default first, unless another process has stored a value", async () => {
     const { host, space, open, quiet } = await setup();
     const other = await open();
     const initial = { list: [] as number[], byName: {} as Record<string, number> };
@@ -64,14 +64,14 @@ describe("cells", () => {
     doc.key("list").push(5);
     expect(doc.get()).toEqual({ list: [5], byName: { ada: 1 } });
     await quiet();
-    // Not loaded there: whether there is nothing shows when it is.
+    // The other process has not loaded the document, so it cannot know whether it has a value.
     const added = other.space.transact(() => other.space.cell("doc", initial).key("byName").key("bob").set(2));
     await host.advance(1_000);
     await added;
     expect(doc.get()).toEqual({ list: [5], byName: { ada: 1, bob: 2 } });
   });
 
-  test("[R20] a write below a default begins with it again after a delete, whoever writes", async () => {
+  test("[R20] after a delete, a write below a default stores the default again, in plain code and in handlers", async () => {
     const { host, space, quiet } = await setup();
     const doc = space.cell<{ a?: number; z?: number }>("doc", { z: 9 });
     const anew = (value: number) => {
@@ -91,7 +91,7 @@ describe("cells", () => {
     expect(doc.get()).toEqual({ z: 9, a: 3 });
   });
 
-  test("[R20] a write into what is not there says what to do", async () => {
+  test("[R20] a write below a missing parent, or of a bad value, throws an error with the remedy", async () => {
     const { space } = await setup();
     const doc = space.cell<{ a: { b: number } }>("doc");
     expect(() => doc.key("a").key("b").set(1)).toThrow("write its parent first");
@@ -120,7 +120,7 @@ describe("cells", () => {
     expect([transaction.get(doc), doc.get()]).toEqual([undefined, { a: 1 }]);
   });
 
-  test("[R21] a schema checks what is written to its cell, and nothing happens if it does not fit", async () => {
+  test("[R21] a schema checks values written to its cell; a refused write changes no state", async () => {
     const { space } = await setup();
     const price = space.cell("price", undefined, { schema: amount });
     price.set(3);
@@ -132,7 +132,7 @@ describe("cells", () => {
     expect(() => space.cell("later", undefined, { schema: later }).set(1)).toThrow("a write cannot wait");
   });
 
-  test("[R22] what plain code writes before it lets go of the thread is one commit, with the last values", async () => {
+  test("[R22] the writes of plain code in one turn are one commit with the last values", async () => {
     const { space, line, quiet } = await setup();
     const [a, b] = [space.cell<number>("a"), space.cell<{ x: number }>("b")];
     for (let i = 0; i < 100; i++) a.set(i);
@@ -143,7 +143,7 @@ describe("cells", () => {
     expect([a.get(), b.get()]).toEqual([99, { x: 2 }]);
   });
 
-  test("[R22] [I3] a cell written again in a turn is told and committed as it came out, and refuses what is no value", async () => {
+  test("[R22] [I3] a cell written twice in a turn notifies and commits only its last value, and refuses NaN", async () => {
     const { space, open, quiet } = await setup();
     const [a, b] = [space.cell<unknown>("a"), space.cell<number>("b")];
     const seen = new Calls();
@@ -191,7 +191,7 @@ describe("cells", () => {
     expect(seen.take()).toEqual([]);
   });
 
-  test("[R22] writes that undo or build upon each other arrive at others as they came out here", async () => {
+  test("[R22] writes in one turn that undo or extend each other reach other processes as the final values", async () => {
     const { space, open, quiet } = await setup();
     const doc = space.cell<Record<string, unknown>>("doc");
     const nested = space.cell<{ list: number[]; o: Record<string, number> }>("nested");
@@ -210,7 +210,7 @@ describe("cells", () => {
     doc.address.home.replica.checkInvariants();
   });
 
-  test("[R22] [S73] what was pushed goes to the store as it was pushed, whatever becomes of it here meanwhile", async () => {
+  test("[R22] [S73] a push reaches the store with the value pushed, even if later writes here are rolled back", async () => {
     const { space, line, open, quiet } = await setup();
     const list = space.cell<readonly { n: number }[]>("list", []);
     list.push({ n: 0 });
@@ -250,7 +250,7 @@ describe("cells", () => {
     expect(errors.take()).toEqual([expect.stringMatching(/^a write to space "s" was rolled back/)]);
   });
 
-  test("[R23] pull loads what is needed, link by link, computes, and lets go", async () => {
+  test("[R23] pull loads documents link by link, computes, and releases them", async () => {
     const { space, open, quiet } = await setup();
     const target = space.cell("target");
     target.set({ x: 20 });
@@ -299,7 +299,7 @@ describe("cells", () => {
     expect(() => list.splice(0.5, 0)).toThrow("cannot splice");
   });
 
-  test("[R23] pull waits for the gates of what it depends on, and not for what is stopped or does not settle", async () => {
+  test("[R23] pull waits for gates of its dependencies, and not for stopped nodes or cycles", async () => {
     const { space, scheduler, host } = await setup();
     const a = space.cell<number>("a");
     a.set(1);
@@ -310,7 +310,7 @@ describe("cells", () => {
       await host.run(() => above.pull());
       a.update((value = 0) => value + 1);
       await host.advance(1);
-      // It says so itself, and what it advises helps.
+      // The error gives the remedy, and the remedy works.
       expect(() => space.begin().get(above)).toThrow("pull it first, and begin again");
       const from = host.monotonic();
       expect(await host.run(() => above.pull())).toBe(a.get());
@@ -340,7 +340,7 @@ describe("cells", () => {
     expect(await pulled).toBe(1);
   });
 
-  test("[R23] [R19] what a pull throws before what it reads is here is told nobody", async () => {
+  test("[R23] [R19] an error of a pull that was not ready is not reported", async () => {
     const { space, host, disk } = await setup();
     space.cell("far").set({ x: 1 });
     await host.run(() => space.settled());
@@ -358,7 +358,7 @@ describe("cells", () => {
     expect([told.take(), log.get()]).toEqual([[], undefined]);
   });
 
-  test("[R23] pullOnce gives what its function gives, or throws what it throws", async () => {
+  test("[R23] pullOnce returns the result of its function, or throws its error", async () => {
     const { space, scheduler } = await setup();
     const a = space.cell<number>("a");
     a.set(1);

@@ -1,4 +1,4 @@
-/** The end of a space: what is under way has the grace to finish, and then it is over, whatever does not end. */
+/** Closing a space: runs that are under way have a grace period, and are given up when it is over. */
 import { describe, expect, test } from "#test";
 import { Space } from "../../src/cells/space.ts";
 import { DRAIN_MS, LAST_ANSWERS_MS } from "../../src/limits.ts";
@@ -50,7 +50,7 @@ describe("closing a space", () => {
     expect(await closedWithin(1, closing)).toBe(true);
   });
 
-  test("[R48] what ends within the grace is waited for, and nothing is given up", async () => {
+  test("[R48] close waits for runs that end within the grace period", async () => {
     const { space, host, errors, open } = await site();
     const gate = new Gate();
     const saved = space.cell<string>("saved");
@@ -67,7 +67,7 @@ describe("closing a space", () => {
     expect(await host.run(() => next.space.cell("saved").pull())).toBe("all of it");
   });
 
-  test("[R48] what a run does after it was given up leaves nothing", async () => {
+  test("[R48] writes of a run that was given up have no effect", async () => {
     const { space, host, open, closedWithin } = await site();
     const gate = new Gate();
     const seen: unknown[] = [];
@@ -97,7 +97,7 @@ describe("closing a space", () => {
     expect(kept).toEqual(["before the await", undefined, undefined]);
   });
 
-  test("[R48] whoever waits for the space is not left waiting", async () => {
+  test("[R48] close ends pending idle, settled and pull calls", async () => {
     const { space, host, closedWithin } = await site();
     space.effect(() => forever);
     await host.advance(0);
@@ -125,7 +125,7 @@ describe("closing a space", () => {
       expect(await host.run(() => outcome)).toMatchObject({ kind: "dropped", reason: "closed" });
     }
     expect(errors).toEqual([expect.stringMatching(/2 sends .*stream orders.*had not ended/)]);
-    // Nothing of it, though it ends well now.
+    // The writes of the handler are dropped, though it ends well now.
     gate.open();
     await host.advance(0);
     const next = await open();
@@ -137,7 +137,7 @@ describe("closing a space", () => {
     expect(await host.run(() => next.space.cell("handled").pull())).toEqual([1, 2]);
   });
 
-  test("[R48] a send behind a closed gate is given up with what it waits for; what does not settle holds up nobody", async () => {
+  test("[R48] close gives up a send that waits for a closed gate; a cycle does not delay close", async () => {
     const { space, host, errors, closedWithin } = await site();
     const next = (id: string) => () => (space.cell<number>(id).get() ?? 0) + 1;
     const left = space.computed("left", next("right"));
@@ -160,7 +160,7 @@ describe("closing a space", () => {
     expect(errors.join("\n")).toMatch(/1 send .*stream bills.*waited for nodes \(gated: slow\)/);
   });
 
-  test("[R48] a commit without an answer is given up, and its sender told that nobody knows", async () => {
+  test("[R48] close gives up a commit without an answer, and the sender's outcome is unknown", async () => {
     const { space, host, line, errors, open, closedWithin } = await site();
     const gate = new Gate();
     line.plan = ({ method }) => (method === "commit" ? { answered: gate.opened } : {});
@@ -216,7 +216,7 @@ describe("closing a space", () => {
 });
 
 describe("closing one of several spaces of a scheduler", () => {
-  test("[R48] what was registered through it is gone, and the others go on", async () => {
+  test("[R48] a closed space removes its registrations, and other spaces go on", async () => {
     const { space, host, scheduler } = await setup();
     const disk = new MemoryDisk();
     const a = space.cell<number>("a");

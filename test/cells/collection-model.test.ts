@@ -7,7 +7,7 @@ const SEEDS = 12;
 const ROUNDS = 60;
 
 describe("random histories of a collection", () => {
-  test("[R94] [R98] two processes that write and restart show what a map holds, in indexes and totals", async () => {
+  test("[R94] [R98] two processes that write and restart show the same elements, indexes and totals as a map", async () => {
     for (let seed = 1; seed <= SEEDS; seed++) {
       const { host, space, open } = await setup({ seed });
       const spaces: Space[] = [space, (await open()).space];

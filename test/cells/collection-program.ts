@@ -1,6 +1,7 @@
 /**
- * Random histories of a collection beside a plain `Map`: two processes on one store write at the same time, pages are small so that
- * indexes are split and emptied often, and processes are restarted. At every rest both processes show what the map holds.
+ * Random histories of a collection beside a plain `Map`: two processes on one store write at the same time, pages are
+ * small so that indexes split and become empty often, and processes restart. At every rest both processes show the
+ * elements of the map.
  */
 import { Collection, index } from "../../src/cells/collection.ts";
 import type { Space } from "../../src/cells/space.ts";
@@ -29,7 +30,7 @@ export function itemsOf(space: Space, pageMax = 4): Collection<Item> {
 export interface Processes {
   readonly spaces: Space[];
   restart(at: number): Promise<void>;
-  /** Runs until everything is at rest and every process has heard of the others. */
+  /** Runs until the system is at rest and both processes have seen all commits. */
   rest<T>(work: () => Promise<T>): Promise<T>;
 }
 

@@ -28,7 +28,7 @@ export class CountingProgram {
     this.#random = new SeededRandom(seed, 3);
   }
 
-  /** Throws unless every process ends with what was added. */
+  /** Throws unless every process ends with the sum of all additions. */
   async run(): Promise<void> {
     const { host, open, space: first } = await setup({ seed: this.#seed, residentDocumentsMax: 2 });
     for (let at = 0; at < COUNTERS; at++) first.cell(`counter ${at}`).set({ n: 0 });

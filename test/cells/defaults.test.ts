@@ -1,4 +1,4 @@
-/** A default stands in for nothing, for whoever reads it whole, in part or as a list, and whoever adds to it. */
+/** Defaults: a cell without a value reads as its default, whole, in part and as a list; additions begin with it. */
 import { describe, expect, test } from "#test";
 import { testSpace } from "../../src/cells/test-space.ts";
 
@@ -16,7 +16,7 @@ async function setup() {
 }
 
 describe("defaults", () => {
-  test("[R20] what lies below a default is its part, in transactions too, while there is nothing", async () => {
+  test("[R20] a place below a default reads as its part of the default, in transactions too", async () => {
     const { kit, space, settings } = await setup();
     const width = settings.key("size").key("width");
     const seen: unknown[] = [];
@@ -38,7 +38,7 @@ describe("defaults", () => {
     expect(seen).toEqual([3, undefined, 3]);
   });
 
-  test("[R20] [I1] whoever observes a part of a default is not called when what comes to lie there equals it", async () => {
+  test("[R20] [I1] an observer of a part of a default is not called when an equal value is stored", async () => {
     const { kit, space, settings } = await setup();
     const seen: unknown[] = [];
     settings.key("tags").sink((value) => void seen.push(value));
@@ -65,7 +65,7 @@ describe("defaults", () => {
     expect(seen).toEqual([[1]]);
   });
 
-  test("[R20] [I1] who reads or writes in the callback, waits or fails there is called whenever what he saw may be another", async () => {
+  test("[R20] [I1] a sink that reads, writes, waits or throws is called for each change that it may have seen", async () => {
     const { kit, space, settings } = await setup();
     const calls: Record<string, number> = {};
     const count = (name: string) => {
@@ -96,7 +96,7 @@ describe("defaults", () => {
     expect(calls).toEqual({ reads: 3, writes: 2, waits: 2, fails: 2 });
   });
 
-  test("[R20] a transaction that saw a part of a default is stale when something has come there", async () => {
+  test("[R20] a transaction that read a part of a default is stale after a write there", async () => {
     const { kit, space, settings } = await setup();
     using tx = space.begin();
     tx.set(space.cell("copy"), tx.get(settings.key("tags")));
@@ -113,7 +113,7 @@ describe("defaults", () => {
     expect(() => space.cell("dated", new Date(0))).toThrow(/the default of "dated"/);
   });
 
-  test("[R20] what is added to a default is added to what it holds", async () => {
+  test("[R20] push, splice and update on a default begin with the default", async () => {
     const { kit, space } = await setup();
     const pushed = space.cell<readonly number[]>("pushed", [1]);
     const spliced = space.cell<readonly number[]>("spliced", [1]);
@@ -126,7 +126,7 @@ describe("defaults", () => {
     ]);
   });
 
-  test("[R20] an addition to a default, and an update of one, replace nothing that was there and not loaded", async () => {
+  test("[R20] push and update on a default keep a stored value that was not loaded", async () => {
     const { kit, space } = await setup();
     space.cell<readonly number[]>("list").set([7]);
     space.cell<number>("count").set(7);

@@ -10,7 +10,7 @@ import { Gate } from "../store/faulty-store.ts";
 import { CountingProgram } from "./counting-program.ts";
 
 const IDS = isLongRun ? 200_000 : 5_000;
-const RANDOM: LongPart = { name: "documents dropped at random", short: 60, long: 2_000, minutes: 2 };
+const RANDOM: LongPart = { name: "documents dropped at random", short: 60, long: 2_000, minutes: 1 };
 const MAX = 50;
 const ref = (id: string) => ({ scope: SHARED_SCOPE, id });
 
@@ -23,7 +23,7 @@ const DOC: Doc = { n: 1, deep: { x: 2 }, list: [3] };
 
 let fillers = 0;
 
-/** Others come, so many that whatever nobody holds has to go. */
+/** Loads other documents until the documents that are not in use are dropped. */
 async function push({ space }: Site, { quiet }: { quiet: () => Promise<void> }): Promise<void> {
   for (let i = 0; i < 12; i++) {
     void space.cell(`filler ${++fillers}`).pull();
@@ -77,7 +77,7 @@ describe("documents that only cells lead to", () => {
       if (i % 10 === 9) await quiet();
       most = Math.max(most, replica.residentDocuments);
     }
-    // What is pending, and what came since the last sweep, is on top.
+    // Pending documents, and those loaded since the last sweep, come on top.
     expect(most).toBeLessThanOrEqual(MAX + 20);
     expect(scheduler.getStats().nodes).toBe(0);
     for (const [at, cell] of cells.entries()) {
@@ -90,7 +90,7 @@ describe("documents that only cells lead to", () => {
     replica.checkInvariants();
   }, 600_000);
 
-  test("[R45] of one document those addresses are bounded at which nobody reads, and those stay at which somebody does", async () => {
+  test("[R45] addresses without a reader are bounded in one document; addresses with a reader stay", async () => {
     const { space, quiet } = await setup();
     const doc = space.cell<Record<string, number>>("doc");
     doc.set({});
@@ -136,7 +136,7 @@ describe("documents that only cells lead to", () => {
     ]);
   });
 
-  test("[R44] stay as long as somebody reads or writes them, or a transaction is open", async () => {
+  test("[R44] documents with a reader, a writer or an open transaction stay in memory", async () => {
     const { space, quiet, ...site } = await setup({ residentDocumentsMax: 4 });
     const replica = space.replica("s");
     const source = space.cell<number>("source");
@@ -149,7 +149,7 @@ describe("documents that only cells lead to", () => {
     await quiet();
     expect(await first).toBe(2);
     await push({ space, ...site }, { quiet });
-    // A dormant computation has read its source: nothing else tells whether it is still true.
+    // A dormant computation needs its source in memory, to check whether its value is current.
     for (const id of ["sunk", "source", "twice", "open"]) expect(replica.find(ref(id))?.id).toBe(id);
     cancel();
     twice.dispose();
@@ -167,7 +167,7 @@ describe("a cell made before its document was dropped", () => {
     expect([doc.get(), x.get()]).toEqual([DOC, 2]);
   });
 
-  test("[R44] is the same place as one made after: what the one writes the other reads, and a sink hears of both", async () => {
+  test("[R44] a cell made before its document was dropped and a cell made after are the same place", async () => {
     const { space, doc, x, quiet } = await dropped();
     const seen = new Calls();
     x.sink(seen.note);
@@ -188,7 +188,7 @@ describe("a cell made before its document was dropped", () => {
     await quiet();
     await drop();
     expect(() => x.set(3)).toThrow("pull it, or write its parent first");
-    // What was refused has asked for it.
+    // The refused write has started a load.
     await quiet();
     x.set(3);
     expect(await stored()).toEqual({ ...DOC, n: 9, deep: { x: 3 } });
@@ -235,7 +235,7 @@ describe("a cell made before its document was dropped", () => {
     expect(await stored()).toBe(undefined);
   });
 
-  test("[R44] that was given its label by the program has it at once", async () => {
+  test("[R44] a cell whose label the program gives is labelled at once after a drop", async () => {
     const { space, quiet, ...site } = await setup({ residentDocumentsMax: 4 });
     const secret = space.cell<number>("secret", undefined, { label: ["s"] });
     secret.set(1);
@@ -246,7 +246,7 @@ describe("a cell made before its document was dropped", () => {
   });
 });
 
-describe("whoever comes to a dropped document", () => {
+describe("readers and writers of a dropped document", () => {
   test("[R46] a transaction is run again when it is here: it has read, written below it, or only looked", async () => {
     const { space, doc, x, drop, stored, quiet } = await dropped();
     const n = space.transact(() => doc.get()?.n);
@@ -263,7 +263,7 @@ describe("whoever comes to a dropped document", () => {
     expect(await stored()).toEqual({ n: 1, deep: { x: 3 }, list: [3, 4] });
   });
 
-  test("[R46] a transaction does not take for absent what its own process has written and dropped", async () => {
+  test("[R46] a transaction does not take a document for absent that its own process has written and dropped", async () => {
     const { host, space, quiet } = await dropped();
     const doc = space.cell<Doc>("doc");
     const made = space.transact(() => {
@@ -337,7 +337,7 @@ describe("whoever comes to a dropped document", () => {
 });
 
 describe("dropping", () => {
-  test("[R44] spares a document while a commit on it is pending, and shows what came of it", async () => {
+  test("[R44] a document with a pending commit is not dropped, and shows the outcome", async () => {
     const { space, line, doc, quiet, ...site } = await dropped();
     const gate = new Gate();
     line.plan = ({ method }) => (method === "commit" ? { arrives: gate.opened } : {});
@@ -354,7 +354,7 @@ describe("dropping", () => {
     expect(await value).toEqual({ ...DOC, n: 4 });
   });
 
-  test("[R44] spares what was written in the same breath", async () => {
+  test("[R44] documents written in the same turn are not dropped", async () => {
     const { space } = await setup({ residentDocumentsMax: 4 });
     const cells = Array.from({ length: 12 }, (_, i) => space.cell<number>(`c ${i}`));
     for (const [i, cell] of cells.entries()) cell.set(i);
@@ -362,7 +362,7 @@ describe("dropping", () => {
     expect(cells.map((cell) => cell.get())).toEqual(cells.map((_, i) => i));
   });
 
-  test("[R44] [S66] spares a document whose label is not stored", async () => {
+  test("[R44] [S66] a document whose label is not stored is not dropped", async () => {
     const { space, line, x, quiet, ...site } = await dropped();
     line.plan = ({ method }) => (method === "commit" ? { instead: rejected("refused", "protocol", "not now") } : {});
     const labelled = x.label(["secret"]);
@@ -371,7 +371,7 @@ describe("dropping", () => {
     expect(space.labelsOf(x)).toEqual(["secret"]);
   });
 
-  test("[R44] then another process changes it: a cell made before shows that", async () => {
+  test("[R44] a cell made before its document was dropped shows a later change by another process", async () => {
     const { doc, x, open, quiet } = await dropped();
     const other = await open();
     const theirs = other.space.cell<Doc>("doc");
@@ -387,7 +387,7 @@ describe("dropping", () => {
     expect(doc.get()).toEqual({ ...DOC, n: 78, deep: { x: 77 } });
   });
 
-  test("[R47] what a list hands to its children stays with them, and goes with them", async () => {
+  test("[R47] the elements that a list passes to its children stay as long as the children", async () => {
     const { space, quiet, ...site } = await setup({ residentDocumentsMax: 4 });
     const list = space.cell<{ id: string; n: number }[]>("list");
     const items = Array.from({ length: 10 }, (_, n) => ({ id: `i ${n}`, n }));
@@ -418,7 +418,7 @@ describe("dropping", () => {
   });
 
   test(
-    "[R44] [R46] whatever is done in whatever order, by whom: what is stored is what was done",
+    "[R44] [R46] random reads, writes and drops by two processes store exactly the writes that were made",
     async () => {
       for (const seed of rounds(RANDOM)) await new CountingProgram(seed).run();
     },

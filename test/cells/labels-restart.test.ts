@@ -34,7 +34,7 @@ async function between(at: ReturnType<typeof setup>, act: (life: Life) => Promis
   life.kill();
 }
 
-/** What somebody without any clearance is told. */
+/** The values that an effect without clearance reads. */
 function asStranger(life: Life, cell: Cell<unknown>): unknown[] {
   const seen: unknown[] = [];
   life.space.effect(() => void seen.push(cell.get()), { clearance: [] });
@@ -43,7 +43,7 @@ function asStranger(life: Life, cell: Cell<unknown>): unknown[] {
 }
 
 describe("labels over a restart", () => {
-  test("[F10] what was labelled while nobody was there labels what had been computed from it, and nothing else runs", async () => {
+  test("[F10] a label added while no process ran labels the values computed from its place, and no other node runs", async () => {
     const at = setup();
     await firstLife(at);
     await between(at, ({ space }) => space.cell("salaries").label(["hr"]));
@@ -64,7 +64,7 @@ describe("labels over a restart", () => {
     life.space.scheduler.checkInvariants();
   });
 
-  test("[F10] so does a label that only the code of the next process declares", async () => {
+  test("[F10] a label that only the next process declares labels the computed values, and no other node runs", async () => {
     const at = setup();
     await firstLife(at);
     const life = await at.begin();
@@ -76,7 +76,7 @@ describe("labels over a restart", () => {
     expect(life.space.labelsOf(line)).toEqual(["hr"]);
   });
 
-  test("[F10] what was computed from it lies in the store no more, and is computed again when the label is gone", async () => {
+  test("[F10] values computed from a labelled place leave the store, and return when the label is removed", async () => {
     const at = setup();
     await firstLife(at);
     await between(at, ({ space }) => space.cell("salaries").label(["hr"]));
@@ -96,7 +96,7 @@ describe("labels over a restart", () => {
     expect(seen.at(-1)).toBe("sum 3");
   });
 
-  test("[F10] a label elsewhere in the document runs nothing", async () => {
+  test("[F10] a label on another place of the document runs no node", async () => {
     const at = setup();
     const first = await at.begin();
     first.space.cell("person").set({ name: "ada", salary: 1 });

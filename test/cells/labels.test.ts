@@ -5,7 +5,7 @@ import { isWithin, join, LabelError, labelOf, PUBLIC } from "../../src/store/lab
 import { rejected } from "../../src/store/rejection.ts";
 import { Calls, setup } from "../scheduler/scheduler-setup.ts";
 
-/** The code of the error that an act throws, or what it gave. */
+/** The code of the error that `act` throws, or its result. */
 function codeOf(act: () => unknown): unknown {
   try {
     return act();
@@ -41,7 +41,7 @@ describe("labels", () => {
     expect(codeOf(() => labelOf([""]))).toBe("LABEL_MISUSE");
   });
 
-  test("[F20] lie on places: above, at and below what is read, step by step", async () => {
+  test("[F20] labels belong to places: at, above and below the place that is read", async () => {
     const { space, quiet } = await setup();
     const doc = space.cell<{ a: { b: number; c: number }; "a/b": number }>("doc");
     doc.set({ a: { b: 1, c: 2 }, "a/b": 3 });
@@ -61,8 +61,8 @@ describe("labels", () => {
   });
 });
 
-describe("what is computed", () => {
-  test("[F2] carries what its last run read, through links and other computed values, up and down", async () => {
+describe("labels of computed values", () => {
+  test("[F2] a computed value has the labels of its last run's reads, through links and computed values", async () => {
     const { space, secret, open } = await withSecret();
     const flag = space.cell<boolean>("flag");
     const pointer = space.cell<unknown>("pointer");
@@ -81,7 +81,7 @@ describe("what is computed", () => {
     expect([space.labelsOf(chosen), space.labelsOf(shown)]).toEqual([[], []]);
   });
 
-  test("[F2] is labelled without what only triggered it, which may be the secret itself", async () => {
+  test("[F2] a computed value does not have the label of a value that only triggered it", async () => {
     const { space, secret, open, quiet } = await withSecret();
     const labels: unknown[] = [];
     for (const next of [1, 2]) {
@@ -100,7 +100,7 @@ describe("what is computed", () => {
     expect(labels).toEqual([[], []]);
   });
 
-  test("[F2] carries what a failed run has read, and a list operation what its list and elements are labelled with", async () => {
+  test("[F2] a failed run labels its computed value; a list operation has the labels of its list and elements", async () => {
     const { space, secret, quiet } = await withSecret();
     const failing = space.computed("failing", () => {
       if (secret.get() === 1) throw new Error("one");
@@ -124,7 +124,7 @@ describe("what is computed", () => {
 });
 
 describe("an effect", () => {
-  test("[F3] carries what triggered it though its branch never looks at it again, and may not write it down", async () => {
+  test("[F3] an effect has the label of its trigger, and a write of it to a lower place is refused", async () => {
     const { space, secret, open, errors, quiet } = await withSecret();
     const runs = space.cell<number>("runs");
     let count = 0;
@@ -169,7 +169,7 @@ describe("an effect", () => {
   });
 
   for (const kind of ["stale", "failed"] as const) {
-    test(`[F3] [I8] that runs again because its commit was ${kind} carries what it carried`, async () => {
+    test(`[F3] [I8] an effect that runs again because its commit was ${kind} keeps its label`, async () => {
       const { space, secret, line, quiet } = await withSecret();
       const out = space.cell<number>("out", undefined, { label: ["s"] });
       const labels = new Calls();
@@ -194,7 +194,7 @@ describe("an effect", () => {
     });
   }
 
-  test("[F3] what it creates carries what it had read by then", async () => {
+  test("[F3] nodes that an effect creates have the labels of its reads so far", async () => {
     const { space, secret, open, quiet } = await withSecret();
     space.effect(() => {
       space.computed("before", () => open.get()).get();
@@ -207,7 +207,7 @@ describe("an effect", () => {
 });
 
 describe("writes", () => {
-  test("[F4] go where the label is at least the run's; what is read after the write counts too", async () => {
+  test("[F4] a write needs a place with at least the label of its run, including reads after the write", async () => {
     const { space, secret, open, errors, quiet } = await withSecret();
     const [low, high] = [space.cell<number>("low"), space.cell<number>("high", undefined, { label: ["s", "t"] })];
     await quiet();
@@ -226,7 +226,7 @@ describe("writes", () => {
     expect(errors.take()).toEqual(["LABEL_LEAK", "LABEL_LEAK"]);
   });
 
-  test("[F4] of a transaction go where what it read may be known, or none of them is made", async () => {
+  test("[F4] a transaction with a write below its label commits none of its writes", async () => {
     const { space, secret, open, quiet } = await withSecret();
     const [low, high] = [space.cell<number>("low"), space.cell<number>("high", undefined, { label: ["s"] })];
     low.set(0);
@@ -250,7 +250,7 @@ describe("writes", () => {
     expect(low.get()).toBe(1);
   });
 
-  test("[F4] what a materializer has declared is raised to its label, whether it writes there or not", async () => {
+  test("[F4] the declared places of a materializer get its label, also if it does not write there", async () => {
     const { space, secret, scheduler, quiet, open: opened } = await withSecret();
     const board = space.cell<{ [key: string]: number }>("board");
     board.set({});
@@ -274,7 +274,7 @@ describe("writes", () => {
 });
 
 describe("a handler", () => {
-  test("[F4] writes only where what it and its sender have read may be known; its receipt carries it", async () => {
+  test("[F4] a handler writes only at or above the label of its reads and its sender; its receipt has the label", async () => {
     const { space, secret, open, quiet } = await withSecret();
     const [low, high] = [space.cell<number>("low"), space.cell<number>("high", undefined, { label: ["s"] })];
     const stream = space.stream<{ to: string; read: boolean }>("stream");
@@ -298,7 +298,7 @@ describe("a handler", () => {
     expect(receipts.map((receipt) => space.labelsOf(receipt))).toEqual([["s"], []]);
   });
 
-  test("[F4] is told by an effect no more than may be known, and refused what is above its clearance", async () => {
+  test("[F4] the outcome of a handler is told within the sender's clearance; a read above a handler's clearance is refused", async () => {
     const { space, secret, open, quiet } = await withSecret();
     const low = space.cell<number>("low");
     const outcomes = new Calls();
@@ -317,8 +317,8 @@ describe("a handler", () => {
   });
 });
 
-describe("what is sent", () => {
-  /** Two streams: one whose handler writes down what it gets where everybody may read, one that passes it on. */
+describe("labels of messages", () => {
+  /** Two streams: the handler of one writes its values to a place without a label, the other passes them on. */
   async function withStreams() {
     const site = await withSecret();
     const { space, secret } = site;
@@ -332,13 +332,13 @@ describe("what is sent", () => {
     passing.handle((isCurious, context) => {
       context.sendTo(telling, 7, { onOutcome });
       context.emit("passed.on", 7);
-      // Whether the send happens depends on what comes of this.
+      // Whether the send happens depends on this value.
       if (isCurious && secret.get() === 0) throw new Error("nothing to pass on");
     });
     return { ...site, low, telling, passing, outcomes, onOutcome };
   }
 
-  test("[F11] by a transaction carries what that had read when it ended, and may not be written down", async () => {
+  test("[F11] a message sent by a transaction has the label of all its reads, and is not written to a lower place", async () => {
     const { space, secret, low, telling, outcomes, onOutcome, quiet } = await withStreams();
     space.transact(() => {
       telling.send(1, { onOutcome });
@@ -351,7 +351,7 @@ describe("what is sent", () => {
     expect([outcomes.take(), low.get()]).toEqual([["handled"], 2]);
   });
 
-  test("[F11] or published by a handler carries what that had read when it ended", async () => {
+  test("[F11] an event that a handler publishes has the label of all the handler's reads", async () => {
     const { line, low, passing, outcomes, quiet } = await withStreams();
     passing.send(true);
     await quiet();
@@ -363,7 +363,7 @@ describe("what is sent", () => {
     expect(published.map(({ message }) => message?.metadata.label)).toEqual([["s"], undefined]);
   });
 
-  test("[F25] under a label, and handled, does not show in the ids of what others send, or in those that handlers make", async () => {
+  test("[F25] labelled sends do not show in the ids that other sends and handlers get", async () => {
     const ids = async (secretSends: number) => {
       const { space, secret, quiet } = await withSecret();
       const [high, low] = [space.stream<number>("high"), space.stream<number>("low")];
@@ -389,7 +389,7 @@ describe("what is sent", () => {
     expect(await ids(3)).toEqual(await ids(0));
   });
 
-  test("[F24] from above a handler's clearance does not reach it, nor what brings it up to date", async () => {
+  test("[F24] a message above a handler's clearance does not reach it, its `reads` or its `presync`", async () => {
     const { space, secret, outcomes, onOutcome, quiet } = await withStreams();
     const told = new Calls();
     const deaf = space.stream<number>("deaf");
@@ -408,7 +408,7 @@ describe("what is sent", () => {
 });
 
 describe("clearance", () => {
-  test("[F5] a read above it is refused in place of the value, with what to do and without the labels", async () => {
+  test("[F5] a read above the clearance throws an error with the remedy and without the labels", async () => {
     const { space, secret, open, errors, quiet } = await withSecret();
     const sum = space.computed("sum", () => (secret.get() ?? 0) + (open.get() ?? 0));
     const seen = new Calls();
@@ -424,7 +424,7 @@ describe("clearance", () => {
     expect(await sum.pull({ clearance: ["s"] })).toBe(2);
   });
 
-  test("[F5] being refused a computed value is as secret as the clearance, whatever its label is", async () => {
+  test("[F5] the refusal of a computed value has the reader's clearance as its label", async () => {
     const { space, secret, quiet } = await withSecret();
     const top = space.cell<number>("top", undefined, { label: ["t"] });
     top.set(7);
@@ -434,7 +434,7 @@ describe("clearance", () => {
     const told = space.computed("told", look, { clearance: ["s"] });
     await told.pull();
     expect(space.labelsOf(told)).toEqual(["s"]);
-    // Labelled with "s" only where what is above the clearance says so.
+    // The label has "s" only if a value above the clearance says so.
     const other = space.computed("other", () => (top.get() === 7 ? 0 : secret.get()));
     const toldOther = space.computed("told other", () => codeOf(() => other.get()) as string, { clearance: ["s"] });
     for (const value of [7, 8]) {
@@ -455,7 +455,7 @@ describe("clearance", () => {
     expect([outcomes.take(), low.get()]).toEqual([["failed"], undefined]);
   });
 
-  test("[F6] a change above it wakes nobody and is no cause; one that comes into sight or goes out of it does", async () => {
+  test("[F6] a change above the clearance wakes no observer and is no cause; a change of the label does", async () => {
     const { space, secret, open, quiet } = await withSecret();
     const flag = space.cell<boolean>("flag");
     flag.set(false);
@@ -489,7 +489,7 @@ describe("clearance", () => {
 });
 
 describe("labelling", () => {
-  test("[F7] adds names, holds at once, and loses nothing that others have stored", async () => {
+  test("[F7] label() adds names at once, and keeps names that other processes have stored", async () => {
     const { space, secret, process, quiet } = await withSecret();
     secret.label(["t"]);
     expect(space.labelsOf(secret)).toEqual(["s", "t"]);
@@ -504,7 +504,7 @@ describe("labelling", () => {
     ]);
   });
 
-  test("[F7] is there after a restart and refuses there what it refused here", async () => {
+  test("[F7] a label refuses the same reads after a restart", async () => {
     const { process, quiet } = await withSecret();
     const again = await process();
     const seen = new Calls();
@@ -514,7 +514,7 @@ describe("labelling", () => {
     await expect(again.space.cell("secret").pull({ clearance: [] })).rejects.toMatchObject({ code: "LABEL_REFUSED" });
   });
 
-  test("[F7] reaches other processes, and wakes what has read there", async () => {
+  test("[F7] a new label reaches other processes and wakes the readers of its place there", async () => {
     const { space, process, quiet } = await withSecret();
     const place = space.cell<number>("place");
     place.set(1);
@@ -541,7 +541,7 @@ describe("labelling", () => {
     expect(space.labelsOf(place)).toEqual(["y"]);
   });
 
-  test("[F7] declassify copies a value out or takes names off, and journals who, what and why in the same commit", async () => {
+  test("[F7] declassify copies a value or removes labels, and journals actor, place and reason in the same commit", async () => {
     const { space, secret, line, quiet } = await withSecret();
     const average = space.computed("average", () => (secret.get() ?? 0) / 2);
     const told = space.cell<number>("told");
@@ -573,7 +573,7 @@ describe("labelling", () => {
     expect(space.labelsOf(fallen)).toEqual(["s"]);
   });
 
-  test("[F5] [F7] what others write to a labelled document that a process has put without reading it is not shown there", async () => {
+  test("[F5] [F7] a labelled document that a process has set without reading it does not show other processes' writes", async () => {
     const { secret, quiet, process } = await withSecret();
     await quiet();
     const other = await process();

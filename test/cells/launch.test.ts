@@ -10,7 +10,7 @@ interface Job {
   readonly name: string;
 }
 
-/** A job whose effect says that it runs. */
+/** A job with an effect that notes each run. */
 function jobPattern(ran: Calls<string | undefined>) {
   return pattern("job", (inputs: Cell<Job>, piece) => {
     piece.effect(() => ran.note(inputs.key("name").get()));
@@ -54,7 +54,7 @@ describe("launched pieces", () => {
     expect(ran.seen.at(-1)).toBe("tea");
   });
 
-  test("[P7] [I10] a piece whose commit never comes about is stopped, and nothing is left of it", async () => {
+  test("[P7] [I10] a launch with a refused commit is stopped and removed", async () => {
     const { space, job, inbox, quiet, line, nodes } = await office();
     inbox.handle((value) => void space.launch(job, value));
     await quiet();
@@ -109,7 +109,7 @@ describe("launched pieces", () => {
     expect([space.pieces.size, ran.seen]).toEqual([1, ["tea"]]);
   });
 
-  test("[P7] [I10] a transaction launches too, and one that throws leaves nothing", async () => {
+  test("[P7] [I10] a transaction launches a piece; a transaction that throws launches none", async () => {
     const { space, ran, job, quiet } = await office();
     const done = space.transact(() => space.launch(job, { name: "tea" }, { id: "j" }));
     await quiet();
@@ -124,7 +124,7 @@ describe("launched pieces", () => {
     expect(() => space.launch(job, { name: "x" })).toThrow(/start it with `run`/);
   });
 
-  test("[P4] [P7] what a piece's handler launched belongs to it: it stops with it, before its start too, and is not resumed", async () => {
+  test("[P4] [P7] a piece owns the pieces that its handlers launch: they stop with it, and are not resumed without it", async () => {
     const { space, ran, job, quiet, open, nodes, line } = await office();
     const desk = pattern("desk", (_: Cell<object>, piece) => {
       const jobs = piece.stream<Job>("jobs");

@@ -1,4 +1,4 @@
-/** What is made of links reads as what its type says: results of pieces, inputs, lists, `ifElse`. */
+/** Values that consist of links read as their type says: results of pieces, inputs, lists, `ifElse`. */
 import { describe, expect, test } from "#test";
 import type { Cell } from "../../src/cells/cell.ts";
 import { pattern } from "../../src/cells/pattern.ts";
@@ -32,7 +32,7 @@ function doubled(space: Space) {
   return { prices, list: space.map("doubled", prices, (price) => (price.get() ?? 0) * 2) };
 }
 
-/** A basket of doubled prices, with whoever sees all of it. */
+/** A basket of doubled prices, and an observer of the whole result. */
 async function withBasket() {
   const site = await setup();
   const made = doubled(site.space);
@@ -45,7 +45,7 @@ async function withBasket() {
   return { ...site, ...made, piece, seen };
 }
 
-describe("what is made of links", () => {
+describe("values that consist of links", () => {
   test("[P2] a result reads as the values of its parts, lists, defaults and nested pieces too; a stream is its link", async () => {
     const { space, prices, piece, seen } = await withBasket();
     const add = space.stream("b/add").asLink();
@@ -71,7 +71,7 @@ describe("what is made of links", () => {
     expect(piece.result.key("nested").key("value").get()).toBe(3);
   });
 
-  test("[P2] what is stored of a result are links, and a stopped piece's reads as before", async () => {
+  test("[P2] a result is stored as links, and a stopped piece's result reads as before", async () => {
     const { space, piece, quiet } = await withBasket();
     expect(piece.result.getRaw()).toMatchObject({ sum: space.cell("b/sum").asLink() });
     const stopped = space.stop(piece);
@@ -109,7 +109,7 @@ describe("what is made of links", () => {
     expect(await pulled).toEqual({ all: { list: [2, 4], of: { a: 7 }, n: 3 }, list: [2, 4] });
   });
 
-  test("[P1] an update of inputs leaves the links as they are whose values it leaves as they are", async () => {
+  test("[P1] an update of inputs keeps the links to values that it does not change", async () => {
     const { space, quiet } = await setup();
     const kept: Cell<{ price: number; count: number; note?: string }>[] = [];
     const line = pattern("line", (inputs: Cell<{ price: number; count: number; note?: string }>, piece) => {
@@ -135,7 +135,7 @@ describe("what is made of links", () => {
     expect(await pulled).toEqual({ total: 40 });
   });
 
-  test("[R26] ifElse of lists and of cells with defaults shows what they show", async () => {
+  test("[R26] ifElse of lists and of cells with defaults shows their values", async () => {
     const { space, quiet } = await setup();
     const { list } = doubled(space);
     const [flag, empty] = [space.cell<boolean>("flag"), space.cell<readonly number[]>("empty", [7])];
@@ -162,7 +162,7 @@ describe("what is made of links", () => {
     expect(space.begin().get(piece.result)).toMatchObject({ notes: ["new"], taxed: [4, 8], nested: { value: 3 } });
   });
 
-  test("[R25] a link that somebody has put into a value is a value; key follows it", async () => {
+  test("[R25] a link stored inside a value reads as a link; key follows it", async () => {
     const { space } = await setup();
     const ada = space.cell<string>("ada");
     ada.set("Ada");

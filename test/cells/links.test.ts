@@ -19,7 +19,7 @@ describe("links", () => {
     expect(doc.get()).toEqual({ author: { name: "other" } });
   });
 
-  test("[R25] each hop is a shallow read: what stands beside the link wakes nobody", async () => {
+  test("[R25] a read through a link does not depend on the link's siblings", async () => {
     const { space, scheduler } = await setup();
     const target = space.cell<{ x: number; y: number }>("target");
     target.set({ x: 1, y: 1 });
@@ -54,7 +54,7 @@ describe("links", () => {
     expect(c.get()).toBe(5);
   });
 
-  test("[R25] a link may lead to another open space; to a closed one it says what to do", async () => {
+  test("[R25] a link may lead to another open space; a link to a closed space throws an error with the remedy", async () => {
     const { space, host } = await setup();
     const store = memoryStore({ host });
     const t = await Space.open({ store, host, name: "t", scheduler: space.scheduler });

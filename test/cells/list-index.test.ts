@@ -1,4 +1,4 @@
-/** List operations whose function looks where its element stands. */
+/** List operations whose function reads the index of its element. */
 import { describe, expect, test } from "#test";
 import { testSpace } from "../../src/cells/test-space.ts";
 import { Calls, setup } from "../scheduler/scheduler-setup.ts";
@@ -61,7 +61,7 @@ describe("an operation that looks at the index", () => {
     expect(ran.count).toBe(0);
   });
 
-  test("[R38] [I7] after a restart nothing runs that stands where it stood; what has moved meanwhile does", async () => {
+  test("[R38] [I7] after a restart, a child runs only if its element has moved", async () => {
     const test = await testSpace({
       build: (space) => {
         const list = space.cell<readonly { id: string }[]>("list");

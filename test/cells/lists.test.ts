@@ -23,7 +23,7 @@ async function items(...ids: string[]) {
 }
 
 describe("lists", () => {
-  test("[R27] map over links: moving runs nothing, changing one runs one, adding one runs one", async () => {
+  test("[R27] map over links runs no child for a move, and one child for a change or an addition", async () => {
     const { space, list, show, cells, runs, scheduler } = await items("a", "b", "c");
     const names = space.map("names", list, (item) => {
       runs.note(item.get()?.id ?? "?");
@@ -161,7 +161,7 @@ describe("lists", () => {
     scheduler.checkInvariants();
   });
 
-  test("[R27] flatMap joins what each gives", async () => {
+  test("[R27] flatMap concatenates the arrays that its function returns", async () => {
     const { space, scheduler } = await setup();
     const list = space.cell<number[]>("list");
     list.set([1, 2]);
@@ -178,7 +178,7 @@ describe("lists", () => {
     scheduler.checkInvariants();
   });
 
-  test("[R27] an element that goes takes its child with it, unless somebody looks at the child itself", async () => {
+  test("[R27] a removed element removes its child, unless the child is observed", async () => {
     const { space, list, show, cells, runs, scheduler } = await items("a", "b");
     const names = space.map("names", list, (item) => {
       runs.note(item.get()?.id ?? "?");
@@ -238,7 +238,7 @@ describe("lists", () => {
     expect(seen.take()).toEqual([4, 25]);
   });
 
-  test("[R27] [S60] what somebody has begun to load, and a list makes meanwhile, stays what the list has made", async () => {
+  test("[R27] [S60] a place that was being loaded keeps the value that a list writes meanwhile", async () => {
     const { space, scheduler, line, quiet } = await setup();
     const list = space.cell<number[]>("list");
     list.set([1, 2]);

@@ -18,7 +18,7 @@ async function made() {
 }
 
 describe("a computation that a run makes again", () => {
-  test("[R8] [I1] computes with what its creator knows now, once for each change of that", async () => {
+  test("[R8] [I1] a recreated computation uses the current variables of its creator, and runs once for each change", async () => {
     const { space, scheduler, a, b, runs } = await made();
     const seen = new Calls();
     const whole = space.computed("whole", () => {
@@ -30,7 +30,7 @@ describe("a computation that a run makes again", () => {
     space.flush();
     a.set(2);
     space.flush();
-    // What its creator reads after it has made it is not in its function.
+    // Values that the creator reads after creating it are not in its function.
     b.set(20);
     space.flush();
     expect(seen.take()).toEqual([12, 14, 24]);
@@ -55,7 +55,7 @@ describe("a computation that a run makes again", () => {
     stop();
   });
 
-  test("[R8] [I1] so does what it makes in turn, and what others read of it", async () => {
+  test("[R8] [I1] nested computations and readers of a recreated computation run once for each change", async () => {
     const { space, a, runs } = await made();
     const seen = new Calls();
     const outer = space.computed("outer", () => {
@@ -73,7 +73,7 @@ describe("a computation that a run makes again", () => {
     expect(["outer", "inner", "innermost"].map(runs)).toEqual([2, 2, 2]);
   });
 
-  test("[R8] while nobody looks at it, it does not run; who looks later gets what it comes to", async () => {
+  test("[R8] an unobserved recreated computation runs only when it is read", async () => {
     const { space, host, a, runs } = await made();
     const maker = space.computed("maker", () => {
       const x = a.get() ?? 0;
@@ -89,7 +89,7 @@ describe("a computation that a run makes again", () => {
     expect(await host.run(() => space.cell("double").pull())).toBe(4);
   });
 
-  test("[R8] [R15] one that is asynchronous, and one whose creator has written, come to rest", async () => {
+  test("[R8] [R15] an asynchronous recreated computation, and one whose creator has written, settle", async () => {
     const { space, host, scheduler, a } = await made();
     const seen = new Calls();
     const log = space.cell<number>("log");
@@ -149,7 +149,7 @@ describe("a computation that a run makes again", () => {
     scheduler.checkInvariants();
   });
 
-  test("[R8] [R27] also where the new function takes the position, and the old one did not", async () => {
+  test("[R8] [R27] a recreated list uses its new function, also if only the new one takes the position", async () => {
     const { space, a } = await made();
     const list = space.cell<number[]>("list");
     list.set([5, 6]);
@@ -209,14 +209,14 @@ describe("a computation that a run makes again", () => {
     expect([seen.take(), runs.take()]).toEqual([[4], ["double"]]);
   });
 
-  test("[R8] [I1] [R30] random makers of makers come to what their functions say, in few runs", async () => {
+  test("[R8] [I1] [R30] random nested creators settle to the values of their functions, in few runs", async () => {
     for (let seed = 1; seed <= 120; seed++) {
       const { space, scheduler, host } = await setup({ seed });
       const random = new SeededRandom(seed);
       const cells = Array.from({ length: 4 }, (_, i) => space.cell<number>(`c${i}`));
       for (const cell of cells) cell.set(random.below(3));
       const value = (at: number) => cells[at]?.get() ?? 0;
-      /** What a node reads before it makes others, in them, and after; which it makes may depend on what it has read. */
+      /** The places that a node reads before, in and after its children; the choice of children may depend on them. */
       interface Plan {
         readonly id: string;
         readonly before: readonly number[];
@@ -263,7 +263,7 @@ describe("a computation that a run makes again", () => {
         for (let writes = random.below(3); writes >= 0; writes--) cells[random.below(4)]?.set(random.below(3));
         if (random.below(4) === 0) await host.advance(1);
         space.flush();
-        // Once for what it reads itself, and once for each of those above it.
+        // At most one run for each of its reads, and one for each creator above it.
         const often = scheduler.getActionStats().filter((node) => node.runs > (runs.get(node.id) ?? 0) + 4);
         expect([seed, step, often.map(({ id }) => id)]).toEqual([seed, step, []]);
       }

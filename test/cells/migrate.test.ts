@@ -70,7 +70,7 @@ describe("values of an older shape", () => {
     expect(await host.run(() => profileOf(space).pull())).toEqual({ first: "Ada", last: "Lovelace", tags: [] });
   });
 
-  test("[R101] are an error without migrate, and if migrate gives what the schema does not take", async () => {
+  test("[R101] values of an older shape are an error without migrate, and if migrate returns a value that the schema rejects", async () => {
     const { space } = await withOld();
     const strict = space.cell("profile", undefined, { schema: Profile });
     expect(() => strict.get()).toThrow(

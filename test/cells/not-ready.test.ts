@@ -14,7 +14,9 @@ interface Task {
 }
 
 function tasksOf(space: Space) {
-  return space.collection<Task>("tasks", { indexes: [index("by_done", (task) => [task.done], { totals: 1 })] });
+  return space.collection<Task, "by_done">("tasks", {
+    indexes: [index("by_done", (task) => [task.done], { totals: 1 })],
+  });
 }
 
 /** A second space over a store in which the first has written. */
@@ -67,7 +69,7 @@ describe("a plain read of a value that is not loaded", () => {
     expect(await host.run(() => tasksOf(space).pull((tasks) => tasks.has("b")))).toBe(false);
   });
 
-  test("[R102] throws for a computed value whose inputs are not loaded", async () => {
+  test("[R102] a plain read throws NotReady for a computed value with an input that is not loaded", async () => {
     const { space, settle } = await second({ unloaded: "refused" });
     const count = space.cell("count", 0);
     const double = space.computed("double", () => count.get() * 2);
@@ -76,7 +78,7 @@ describe("a plain read of a value that is not loaded", () => {
     expect(double.get()).toBe(84);
   });
 
-  test("[R102] throws for a computed value whose asynchronous run is under way, until it has a value", async () => {
+  test("[R102] a plain read throws NotReady during the first run of an asynchronous computed value", async () => {
     const { host, space } = await second({ unloaded: "refused" });
     const slow = space.computed("slow", async () => "here");
     expect(() => slow.get()).toThrow(NOT_READY);

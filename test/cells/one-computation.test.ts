@@ -5,7 +5,7 @@ import { ComputedError } from "../../src/scheduler/computed-error.ts";
 import { setup } from "../scheduler/scheduler-setup.ts";
 
 describe("a second computation of one place", () => {
-  test("[R21] is refused by an error that names it, whoever makes it; the first goes on", async () => {
+  test("[R21] a second computation of one place is refused by an error that names it; the first goes on", async () => {
     const { space } = await setup();
     const [list, flag] = [space.cell<readonly number[]>("list"), space.cell<boolean>("flag")];
     const first = space.computed("sum", () => 1);
@@ -64,7 +64,7 @@ describe("a second computation of one place", () => {
 });
 
 describe("a computed value", () => {
-  test("[R21] is written by nobody else: not by its id, below it, through a link, in a transaction, a run or a handler", async () => {
+  test("[R21] a computed value refuses writes by id, below it, by link, in transactions, runs and handlers", async () => {
     const { space, quiet } = await setup();
     const sum = space.computed("sum", () => ({ total: 1 }));
     const place = space.cell<{ total: number }>("sum");
@@ -95,7 +95,7 @@ describe("a computed value", () => {
     expect(await sum.pull()).toEqual({ total: 1 });
   });
 
-  test("[R21] is written by nobody else from then on, though he has written there just before", async () => {
+  test("[R21] a place refuses plain writes once it is computed, also after a write in the same turn", async () => {
     const { space } = await setup();
     const place = space.cell<number>("sum");
     place.set(2);
@@ -104,7 +104,7 @@ describe("a computed value", () => {
     expect(await sum.pull()).toBe(1);
   });
 
-  test("[R21] what was refused leaves nothing in its transaction, not even a default", async () => {
+  test("[R21] a write that a computed value refused adds no default to its transaction", async () => {
     const { space } = await setup();
     space.computed<number[] | undefined>("nothing", () => undefined);
     using tx = space.begin();
@@ -113,7 +113,7 @@ describe("a computed value", () => {
     expect(tx.get(space.cell("nothing"))).toBe(undefined);
   });
 
-  test("[R21] is anybody's once its computation is removed", async () => {
+  test("[R21] a place can be written again once its computation is disposed", async () => {
     const { space } = await setup();
     const sum = space.computed("sum", () => 1);
     expect(await sum.pull()).toBe(1);

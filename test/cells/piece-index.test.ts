@@ -1,4 +1,4 @@
-/** The index of pieces: what a start costs when there are many, and what older versions wrote. */
+/** The index of pieces: the cost of a start when there are many, and indexes of older versions. */
 import { describe, expect, test } from "#test";
 import type { Cell } from "../../src/cells/cell.ts";
 import { pattern } from "../../src/cells/pattern.ts";
@@ -26,7 +26,7 @@ async function office() {
 }
 
 describe("the index of pieces", () => {
-  test("[P9] one more piece costs the same beside none and beside ten thousand: what is sent, and what is copied for it", async () => {
+  test("[P9] starting a piece sends and copies as much beside ten thousand pieces as beside none", async () => {
     const { space, line, done } = await office();
     const replica = space.replica("s");
     /** Bytes of the commits of one start, and the keys of the documents that they write into. */
@@ -62,12 +62,12 @@ describe("the index of pieces", () => {
     };
     const { pieces } = await done(next.resume([job]));
     expect(pieces.map(({ id }) => id)).toEqual(["a", "b", "c"]);
-    // The index, the records, and what the pieces show.
+    // The index, the records, and the results of the pieces.
     expect(loads.filter((method) => method === "load").length).toBe(3);
     expect(loads).not.toContain("commit");
   });
 
-  test("[P9] what an older version wrote into one document is taken over once, owners too", async () => {
+  test("[P9] an index in one document, of an older version, is taken over once, with its owners", async () => {
     const { space, done, open } = await office();
     for (const id of ["owner", "owned", "deep"]) {
       space.cell(`${id}/piece`).set({ pattern: "job", inputs: { name: id } });
@@ -99,7 +99,7 @@ describe("the index of pieces", () => {
     expect(await done(new PieceIndex(space).pull())).toEqual({ a: { pattern: "job", owns: {} } });
   });
 
-  test("[P9] [P4] what a stopped piece was owned by does not own it any more", async () => {
+  test("[P9] [P4] a stopped piece has no owner any more", async () => {
     const { space, done } = await office();
     const desk = pattern("desk", (_: Cell<object>, piece) => {
       const jobs = piece.stream<string>("jobs");

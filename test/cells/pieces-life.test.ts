@@ -1,4 +1,4 @@
-/** Pieces whose starts, stops and launches meet each other, other processes, and faults. */
+/** Starts, stops and launches of pieces that race each other, other processes, and faults. */
 import { describe, expect, test } from "#test";
 import type { Cell } from "../../src/cells/cell.ts";
 import { pattern } from "../../src/cells/pattern.ts";
@@ -24,7 +24,7 @@ async function office() {
     jobs.handle(({ id, ...inputs }) => void piece.launch(job, inputs, id === undefined ? {} : { id }));
     return { jobs };
   });
-  /** Resolves with what the promise gives; time passes only for the pauses between attempts. */
+  /** Returns the promise's result; time passes only for the pauses between attempts. */
   const done = async <T>(promise: Promise<T>): Promise<T> => {
     void promise.catch(() => {});
     await site.host.advance(1_000);
@@ -146,7 +146,7 @@ describe("the life of pieces", () => {
     expect([errors, one.left, two.left]).toEqual([[], [], []]);
   });
 
-  test("[P6] resuming what is stored as it would be stored again commits nothing", async () => {
+  test("[P6] resuming unchanged pieces commits no write", async () => {
     const { space, job, open, done } = await office();
     const nest = pattern("nest", (inputs: Cell<Job>, piece) => ({
       inner: piece.run("inner", job, { name: inputs.key("name") }),
@@ -179,7 +179,7 @@ describe("the life of pieces", () => {
 });
 
 describe("owners", () => {
-  test("[P6] [P7] starting an owner again leaves what it owns running", async () => {
+  test("[P6] [P7] a restarted owner keeps the pieces that it owns", async () => {
     const { space, desk, done } = await office();
     const { parts } = await done(space.run(desk, {}, { id: "d" }));
     parts.jobs.send({ name: "tea", id: "t" });
@@ -187,7 +187,7 @@ describe("owners", () => {
     expect([...space.pieces.keys()].toSorted()).toEqual(["d", "t"]);
   });
 
-  test("[P4] [P22] what a nested piece launched belongs to the outermost one: stopped with it, and not resumed", async () => {
+  test("[P4] [P22] pieces launched by a nested piece belong to the outermost piece and stop with it", async () => {
     const { space, desk, job, open, done, index } = await office();
     const house = pattern("house", (_: Cell<object>, piece) => ({ desk: piece.run("desk", desk, {}) }));
     const { parts } = await done(space.run(house, {}, { id: "h" }));
@@ -219,7 +219,7 @@ describe("owners", () => {
     expect([space.pieces.size, await index()]).toEqual([0, {}]);
   });
 
-  test("[P4] [P7] a handler that is at work while its piece is stopped launches nothing more", async () => {
+  test("[P4] [P7] a handler that still runs when its piece is stopped launches no more pieces", async () => {
     const { space, job, done, quiet, index } = await office();
     const gate = new Gate();
     const slow = pattern("slow", (_: Cell<object>, piece) => {
@@ -250,7 +250,7 @@ describe("owners", () => {
     expect([space.pieces.size, other.space.pieces.size, await index()]).toEqual([0, 0, {}]);
   });
 
-  test("[P7] a launch that is refused starts nothing, even if the handler goes on", async () => {
+  test("[P7] a refused launch starts no piece, even if the handler goes on", async () => {
     const { space, job, ran, open, done, index } = await office();
     await done(
       space.run(
@@ -270,7 +270,7 @@ describe("owners", () => {
     expect([there.space.pieces.size, ran.count]).toEqual([0, 0]);
   });
 
-  test("[P7] [P3] a launched piece whose commit falls leaves nothing of its nested pieces either", async () => {
+  test("[P7] [P3] the rollback of a launch removes the nested pieces too", async () => {
     const { space, job, line, done } = await office();
     const nest = pattern("nest", (_: Cell<object>, piece) => ({ inner: piece.run("inner", job, { name: "a" }) }));
     const inner = space.cell("n/inner/piece");
@@ -283,7 +283,7 @@ describe("owners", () => {
   });
 });
 
-describe("what pieces are called", () => {
+describe("names of pieces", () => {
   test("[P8] any text names a piece, as long as no other document has it", async () => {
     const { space, job, open, done } = await office();
     const ids = ["a/b", "__proto__", "constructor", "toString", "ä €", "x".repeat(10_000)];
@@ -315,7 +315,7 @@ describe("what pieces are called", () => {
   });
 });
 
-describe("what pieces leave behind", () => {
+describe("removal of stopped pieces", () => {
   test("[P4] a thousand pieces that were started and stopped leave no node, no handler and no listener", async () => {
     const { space, desk, done, nodes, scheduler, index } = await office();
     const round = async (from: number, count: number) => {
@@ -335,7 +335,7 @@ describe("what pieces leave behind", () => {
     expect(scheduler.getQueues().map(({ waiting }) => waiting)).toEqual([0]);
   });
 
-  test("[P4] what was sent to a piece that has stopped is dropped, and holds up nobody else", async () => {
+  test("[P4] sends to a stopped piece are dropped, and other pieces go on", async () => {
     const { space, desk, done, quiet } = await office();
     const { parts } = await done(space.run(desk, {}, { id: "d" }));
     const other = await done(space.run(desk, {}, { id: "e" }));
@@ -357,7 +357,7 @@ describe("what pieces leave behind", () => {
     expect([...space.pieces.keys()]).toEqual(["e", "t", "d", "m"]);
   });
 
-  test("[P6] what waits for a piece whose code is replaced is handled by the new code", async () => {
+  test("[P6] sends that wait while a piece's code is replaced are handled by the new code", async () => {
     const { space, done, quiet } = await office();
     const gate = new Gate();
     const clerk = (handle: (value: string) => unknown) =>
@@ -383,7 +383,7 @@ describe("what pieces leave behind", () => {
     expect([outcomes.map(({ kind }) => kind), heard.seen]).toEqual([["handled", "handled"], ["second"]]);
   });
 
-  test("[P4] an owner holds nothing of what it launched once that has stopped", async () => {
+  test("[P4] an owner keeps no record of launched pieces that have stopped", async () => {
     const { space, desk, done } = await office();
     const { parts } = await done(space.run(desk, {}, { id: "d" }));
     for (let n = 0; n < 20; n++) {
@@ -394,7 +394,7 @@ describe("what pieces leave behind", () => {
     expect([...space.pieces.keys()]).toEqual(["d"]);
   });
 
-  test("[P4] a listener that throws when the piece stops keeps nothing from being taken away", async () => {
+  test("[P4] a stopped piece is removed even if its onStop listener throws", async () => {
     const { space, job, done, nodes, scheduler } = await office();
     const before = nodes();
     const errors: unknown[] = [];

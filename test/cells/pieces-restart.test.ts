@@ -70,16 +70,16 @@ describe("pieces that are taken up by another process", () => {
     return { done, ...after, pieces, left, value, product };
   }
 
-  test("[P6] [R35] with the same code under the same version nothing runs", async () => {
+  test("[P6] [R35] a resumed piece with the same code and version runs no computation", async () => {
     const { value, product, left } = await restarted({ version: "1", as: first });
     expect([value, product, runs.take(), left]).toEqual([6, 6, [], []]);
   });
 
-  test("[P6] [R35] with another version everything is computed anew, though the text is the same", async () => {
+  test("[P6] [R35] a resumed piece with another version computes again, even with the same code", async () => {
     factor.by = 5;
     const { product } = await restarted({ version: "2", as: first });
     factor.by = 2;
-    // The first process had computed with 5 too: what counts is that it ran.
+    // The first process had computed with 5 too: the check is that the computation ran.
     expect([product, runs.take()]).toEqual([15, ["first"]]);
   });
 
@@ -92,7 +92,7 @@ describe("pieces that are taken up by another process", () => {
     expect(errors.take()).toEqual([]);
   });
 
-  test("[P6] started again in a running process with other code it is built anew, and what was computed goes on from there", async () => {
+  test("[P6] a piece started again in a running process with other code is rebuilt, and its observers go on", async () => {
     const { done, open } = world();
     const { space } = await open();
     const one = await done(space.run(first, { n: 3 }, { id: "p" }));

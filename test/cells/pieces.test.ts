@@ -23,7 +23,7 @@ const line = pattern("line", lineSchema, (inputs, piece) => ({
   total: piece.computed("total", () => (inputs.key("price").get() ?? 0) * (inputs.key("count").get() ?? 0)),
 }));
 
-/** Resolves with what the promise gives; time stands still. */
+/** Returns the promise's result without advancing time. */
 async function here<T>({ quiet }: { quiet: () => Promise<unknown> }, promise: Promise<T>): Promise<T> {
   void promise.catch(() => {});
   await quiet();
@@ -48,7 +48,7 @@ describe("patterns and pieces", () => {
     expect([piece.id, piece.pattern, piece.state]).toEqual(["first", "line", "running"]);
   });
 
-  test("[P1] inputs that the schema does not take are refused, and nothing is there", async () => {
+  test("[P1] inputs that the schema rejects create no piece", async () => {
     const site = await setup();
     const { space, scheduler } = site;
     const nodes = scheduler.getStats().nodes;
@@ -139,7 +139,7 @@ describe("patterns and pieces", () => {
     expect(() => piece.computed("late", () => 1)).toThrow(/is built/);
   });
 
-  test("[P6] another process takes up what was started and not stopped, with its inputs; what it lacks the pattern for is left and named", async () => {
+  test("[P6] another process resumes started pieces with their inputs; a piece without a given pattern is reported", async () => {
     const site = await setup();
     const { space } = site;
     const price = space.cell<number>("price");

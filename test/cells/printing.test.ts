@@ -2,14 +2,14 @@ import { describe, expect, test } from "#test";
 import { pattern } from "../../src/cells/pattern.ts";
 import { setup } from "../scheduler/scheduler-setup.ts";
 
-/** What Node, Deno and Bun ask an object for that is printed. */
+/** The method by which Node, Deno and Bun print an object. */
 const INSPECT = Symbol.for("nodejs.util.inspect.custom");
 
 function printed(value: object): unknown {
   return (value as { [INSPECT](): unknown })[INSPECT]();
 }
 
-describe("what is printed", () => {
+describe("printed objects", () => {
   test("[R50] is one line that says which one it is", async () => {
     const { space, scheduler, quiet } = await setup();
     const cell = space.cell<{ open: number }>("tasks");

@@ -9,7 +9,7 @@ import type { ForgetRequest, Store } from "../../src/store/store.ts";
 
 const DAY_MS = 86_400_000;
 
-/** A space whose stream counts what it is sent, on a store with a short feed. */
+/** A space whose stream counts its sends, on a store with a short feed. */
 async function setup(keepMs: number | undefined, faults = 0) {
   const host = simulatedHost(1);
   const disk = new MemoryDisk({ changesKept: 10 });
@@ -72,7 +72,7 @@ describe("the keeper of receipts", () => {
     expect(count.get()).toBe(23);
   });
 
-  test("[S106] nothing moves and nothing goes unless a time is given", async () => {
+  test("[S106] without a keep time, no receipt is removed and the horizon stays", async () => {
     const { host, send, kept, asked, store } = await setup(undefined);
     const ids = await send(20);
     await host.advance(100 * DAY_MS);
@@ -80,7 +80,7 @@ describe("the keeper of receipts", () => {
     expect(await store.forgetReceipts({ madeBeforeMs: 0, limit: 0 })).toEqual({ removed: 0, horizonMs: 0 });
   });
 
-  test("[S106] many go in steps, one after the other, and what is there stays bounded", async () => {
+  test("[S106] many receipts are removed in steps, and the number of kept receipts is bounded", async () => {
     const { host, send, kept, asked } = await setup(RECEIPTS_KEEP_MS_MIN);
     const first = await send(RECEIPTS_STEP * 2 + 100);
     await host.advance(2 * RECEIPTS_KEEP_MS_MIN);
@@ -98,7 +98,7 @@ describe("the keeper of receipts", () => {
     }
   });
 
-  test("[S106] what fails is told and tried again; a closed space does not look any more", async () => {
+  test("[S106] a failed removal is reported and tried again; a closed space stops removing", async () => {
     const { host, space, send, kept, asked, told } = await setup(RECEIPTS_KEEP_MS_MIN, 1);
     const ids = await send(30);
     await host.advance(2 * RECEIPTS_KEEP_MS_MIN);
@@ -110,7 +110,7 @@ describe("the keeper of receipts", () => {
     expect(asked.length).toBe(looks);
   });
 
-  test("[S106] a time that is too short is refused before anything is opened", async () => {
+  test("[S106] a keep time that is too short is refused before the space opens", async () => {
     for (const keepMs of [0, RECEIPTS_KEEP_MS_MIN - 1, Number.NaN, Number.POSITIVE_INFINITY])
       await expect(setup(keepMs)).rejects.toMatchObject({ code: "STORE_MISUSE", message: /an hour.*for ever/ });
   });

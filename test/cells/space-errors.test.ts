@@ -1,4 +1,4 @@
-/** Who hears of what goes wrong in a space by itself, without a kernel around it. */
+/** The listeners of errors in a space without a kernel. */
 import { describe, expect, test } from "#test";
 import type { SpaceOptions } from "../../src/cells/base-space.ts";
 import { Space } from "../../src/cells/space.ts";
@@ -23,7 +23,7 @@ async function setup(options: Partial<SpaceOptions> = {}) {
   return { space, price, tax, complaints };
 }
 
-describe("a space to which nobody listens", () => {
+describe("a space without an error listener", () => {
   test("[R19] [R12] tells the host of a computed value that throws, once for each failure, and the value recovers", async () => {
     const { space, price, tax, complaints } = await setup();
     await using _ = space;
@@ -60,7 +60,7 @@ describe("a space to which nobody listens", () => {
 });
 
 describe("a space with a listener", () => {
-  test("[R19] tells that one, and the host nothing", async () => {
+  test("[R19] an error listener gets the errors of a space, and the host gets none", async () => {
     const heard: unknown[] = [];
     const { space, tax, complaints } = await setup({ onError: (error, node) => heard.push([node?.id, error]) });
     await using _ = space;
@@ -69,7 +69,7 @@ describe("a space with a listener", () => {
     expect(complaints).toEqual([]);
   });
 
-  test("[R19] tells it nothing more when it has closed, though its scheduler goes on", async () => {
+  test("[R19] a closed space reports no more errors of its scheduler", async () => {
     const heard: unknown[] = [];
     using scheduler = new Scheduler();
     const { space } = await setup({ scheduler, onError: (error) => heard.push(error) });

@@ -24,7 +24,7 @@ describe("a read of plain code", () => {
     scheduler.checkInvariants();
   });
 
-  test("[R80] of an observed value right after a write is up to date, before effects have run", async () => {
+  test("[R80] a plain read of an observed value right after a write is up to date, before effects have run", async () => {
     const { space, quiet } = await setup();
     const a = space.cell<number>("a");
     a.set(1);
@@ -40,7 +40,7 @@ describe("a read of plain code", () => {
     expect(seen.take()).toEqual([4]);
   });
 
-  test("[R80] runs only what the value depends on", async () => {
+  test("[R80] a plain read runs only the dependencies of its value", async () => {
     const { space } = await setup();
     const a = space.cell<number>("a");
     a.set(1);
@@ -85,7 +85,7 @@ describe("a read of plain code", () => {
     expect(space.computed("c", () => 2).get()).toBe(2);
   });
 
-  test("[R80] of a chain of 2,000 computed values runs each of them once for a change", async () => {
+  test("[R80] a plain read of a chain of 2,000 computed values runs each once for a change", async () => {
     const { space } = await setup();
     const source = space.cell<number>("source");
     source.set(0);
@@ -243,7 +243,7 @@ describe("an effect", () => {
     expect(seen.take()).toEqual(["run 1", "clean 1 1", "run 2", "clean 2 2"]);
   });
 
-  test("[R84] that is asynchronous calls the function that it promised", async () => {
+  test("[R84] an asynchronous effect's clean-up is the function that it resolves to", async () => {
     const { space, quiet } = await setup();
     const a = space.cell<number>("a");
     a.set(1);
@@ -259,7 +259,7 @@ describe("an effect", () => {
     expect(seen.take()).toEqual(["clean 1"]);
   });
 
-  test("[R84] whose clean-up throws runs all the same, and the error is reported", async () => {
+  test("[R84] an error of an effect's clean-up is reported, and the effect still runs", async () => {
     const { space, scheduler } = await setup();
     const a = space.cell<number>("a");
     a.set(1);

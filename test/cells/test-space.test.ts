@@ -29,7 +29,7 @@ function messageOf(act: () => unknown): string {
 }
 
 describe("a space for tests", () => {
-  test("[R40] settles without time, lets time pass, and needs nothing built", async () => {
+  test("[R40] a test space settles without time, advances time on demand, and needs no build function", async () => {
     const kit = await testSpace();
     const cell = kit.space.cell<number>("a");
     const seen: unknown[] = [];
@@ -53,7 +53,7 @@ describe("a space for tests", () => {
     expect(await run(5)).not.toEqual(await run(6));
   });
 
-  test("[R41] a restart keeps what is stored, and runs nothing that has not changed", async () => {
+  test("[R41] a restart of a test space keeps stored data and runs no unchanged node", async () => {
     const kit = await opened();
     kit.app.price.set(5);
     kit.app.orders.send(2);
@@ -81,7 +81,7 @@ describe("a space for tests", () => {
     expect(kit.app.total.get()).toBe(102);
   });
 
-  test("[R41] a crash loses what was not durable and nothing else", async () => {
+  test("[R41] a crash of a test space loses only data that was not durable", async () => {
     const kit = await opened();
     kit.app.price.set(5);
     await kit.settle();
@@ -91,7 +91,7 @@ describe("a space for tests", () => {
     expect(kit.app.shown.at(-1)).toBe(5);
   });
 
-  test("[R42] says that something ran, why and how often, or what ran instead", async () => {
+  test("[R42] expectRan checks that a node ran, why and how often, and lists the runs on failure", async () => {
     const kit = await opened();
     kit.expectRan(kit.app.total).times(1);
     kit.forgetRuns();
@@ -114,7 +114,7 @@ describe("a space for tests", () => {
     expect(messageOf(() => kit.expectRan("totl"))).toMatch(/there is no node of that name, only "total"/);
   });
 
-  test("[R43] names computations that are not functions of what they read, and keeps errors", async () => {
+  test("[R43] expectIdempotent names computations that depend on more than their reads; takeErrors keeps errors", async () => {
     let calls = 0;
     const kit = await testSpace({
       build: (space) => {

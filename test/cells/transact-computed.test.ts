@@ -1,4 +1,7 @@
-/** Transactions that read computed values: what they rest on is what the values were computed from, and that is up to date. */
+/**
+ * Transactions that read computed values: the read set contains the inputs of the values, and the values are up to
+ * date.
+ */
 import { describe, expect, test } from "#test";
 import { transactional } from "../../src/loop/transactional.ts";
 import { ComputedError } from "../../src/scheduler/computed-error.ts";
@@ -17,7 +20,7 @@ async function tenfold() {
 }
 
 describe("transact and computed values", () => {
-  test("[R28] one that nobody observes is brought up to date, also if it has never run", async () => {
+  test("[R28] transact brings an unobserved computed value up to date, also if it has never run", async () => {
     const { space, host, a, out, total } = await tenfold();
     await host.run(() => total.pull());
     a.set(5);
@@ -30,7 +33,7 @@ describe("transact and computed values", () => {
     await host.run(() => space.close());
   });
 
-  test("[R28] one that is observed follows what was written in the same turn, and the transaction is there at once", async () => {
+  test("[R28] an observed computed value includes the turn's earlier writes, and transact runs at once", async () => {
     const { space, host, a, out, total } = await tenfold();
     total.sink(() => undefined);
     await host.run(() => space.settled());
@@ -56,7 +59,7 @@ describe("transact and computed values", () => {
     await host.run(() => space.close());
   });
 
-  test("[R28] what can be brought up to date at once needs no window", async () => {
+  test("[R28] transact needs no time window for values that it can compute at once", async () => {
     const { space, host, a, out, total } = await tenfold();
     await host.run(() => a.pull());
     await host.run(() => space.transact(() => out.set(total.get() ?? -1), { windowMs: 0 }));
@@ -76,7 +79,7 @@ describe("transact and computed values", () => {
     await host.run(() => space.close());
   });
 
-  test("[R28] one behind a gate that stays shut is an error that names it", async () => {
+  test("[R28] transact fails with the name of a computed value behind a closed gate", async () => {
     const { space, host, out, total, scheduler } = await tenfold();
     total.sink(() => undefined);
     await host.run(() => space.settled());
@@ -89,7 +92,7 @@ describe("transact and computed values", () => {
     await host.run(() => space.close());
   });
 
-  test("[R28] an asynchronous effect may read what it does not lead to, while it runs", async () => {
+  test("[R28] an asynchronous effect may read values in transact that do not depend on it", async () => {
     const { space, host, out, total } = await tenfold();
     total.sink(() => undefined);
     const trigger = space.cell<number>("trigger", 0);
@@ -105,7 +108,7 @@ describe("transact and computed values", () => {
 });
 
 describe("begin and computed values", () => {
-  test("[R29] one that nobody observes is brought up to date", async () => {
+  test("[R29] begin brings an unobserved computed value up to date", async () => {
     const { space, host, a, total } = await tenfold();
     await host.run(() => total.pull());
     a.set(6);
@@ -116,7 +119,7 @@ describe("begin and computed values", () => {
     await host.run(() => space.close());
   });
 
-  test("[R29] it is stale when what a computed value comes from has moved, and shows that before its own writes", async () => {
+  test("[R29] a begin transaction reads computed values without its own writes, and is stale if their inputs change", async () => {
     const { space, host, a, out, total } = await tenfold();
     await host.run(() => a.pull());
     using tx = space.begin();
@@ -132,7 +135,7 @@ describe("begin and computed values", () => {
     await host.run(() => space.close());
   });
 
-  test("[R29] what plain code has written before it reads does not make it stale", async () => {
+  test("[R29] an earlier plain write does not make a begin transaction stale", async () => {
     const { space, host, a, out, total } = await tenfold();
     const before = space.begin();
     a.set(9);
@@ -142,7 +145,7 @@ describe("begin and computed values", () => {
     await host.run(() => space.close());
   });
 
-  test("[R29] one that is computed asynchronously is refused until it was pulled", async () => {
+  test("[R29] begin refuses an asynchronous computed value until it was pulled", async () => {
     const { space, host, a, out } = await tenfold();
     const later = space.computed("later", async () => {
       const value = a.get() ?? 0;
@@ -219,7 +222,7 @@ describe("computed values in the midst of other code", () => {
     await host.run(() => space.close());
   });
 
-  test("[R29] an effect reads in a transaction what is up to date, in the midst of a pass", async () => {
+  test("[R29] an effect inside a pass reads up-to-date values in a transaction", async () => {
     const { space, host, a, total } = await tenfold();
     const seen: unknown[] = [];
     total.sink(() => undefined);
@@ -277,7 +280,7 @@ describe("computed values in the midst of other code", () => {
 });
 
 describe("transactional handlers and computed values", () => {
-  test("[L32] a handler decides by what computed values are, observed or not, asynchronous ones too", async () => {
+  test("[L32] a transactional handler reads computed values up to date: observed, unobserved and asynchronous", async () => {
     const { space, host } = await setup();
     const spent = space.cell<number>("spent", 0);
     const left = space.computed("left", () => 100 - (spent.get() ?? 0));
@@ -310,7 +313,7 @@ describe("transactional handlers and computed values", () => {
   });
 });
 
-describe("what a transaction has looked at", () => {
+describe("nodes that a transaction has read", () => {
   test("[R29] [I6] may be looked at any number of times, also after each write of plain code", async () => {
     const { space, scheduler, a, total } = await tenfold();
     const lines: string[] = [];
@@ -324,7 +327,7 @@ describe("what a transaction has looked at", () => {
     tx.abort();
   });
 
-  test("[I2] [R8] sleeps again when it has ended, and so does what was made on the way", async () => {
+  test("[I2] [R8] nodes that a transaction read become dormant after it, as do nodes that it created", async () => {
     for (const how of ["begin", "transact"] as const) {
       const { space, scheduler, host } = await setup();
       const [a, b] = [space.cell<number>("a"), space.cell<number>("b")];

@@ -1,4 +1,4 @@
-/** What a transaction reads in another space than its own, and what nodes write besides computed values. */
+/** Transactions that read another space, and values that nodes write besides computed values. */
 import { describe, expect, test } from "#test";
 import { Space } from "../../src/cells/space.ts";
 import { MemoryDisk } from "../../src/store/memory/memory-disk.ts";
@@ -7,7 +7,7 @@ import { rejected } from "../../src/store/rejection.ts";
 import { Calls, setup } from "../scheduler/scheduler-setup.ts";
 import { FaultyLine, Gate } from "../store/faulty-store.ts";
 
-/** Another space of the same scheduler, in which somebody has stored 5. */
+/** Another space of the same scheduler, with 5 in its store. */
 async function elsewhere() {
   const site = await setup();
   const { host, scheduler } = site;
@@ -22,7 +22,7 @@ async function elsewhere() {
 }
 
 describe("a transaction that reads in another space", () => {
-  test("[R28] [R46] waits for what is not loaded there, whether it writes, throws or neither", async () => {
+  test("[R28] [R46] transact waits for unloaded documents of another space, whether it writes, throws or only reads", async () => {
     for (const how of ["reads", "writes", "throws"] as const) {
       const { space, host, scheduler, far, out } = await elsewhere();
       const seen = new Calls();
@@ -41,7 +41,7 @@ describe("a transaction that reads in another space", () => {
     }
   });
 
-  test("[R28] ends with its window where nothing comes", async () => {
+  test("[R28] transact fails after its time window if another space does not load", async () => {
     const { space, host, otherLine, far, out } = await elsewhere();
     otherLine.plan = ({ method }) => (method === "load" ? { instead: new Error("no line") } : {});
     const failed = space.transact(() => out.set(far.get() ?? -1), { windowMs: 100 });
@@ -64,7 +64,7 @@ describe("a transaction that reads in another space", () => {
     expect(out.get()).toBe(14);
   });
 
-  test("[R28] runs again where what it had read there falls, if it wrote nothing or threw", async () => {
+  test("[R28] a transaction that wrote no value, or threw, runs again if a read in another space is rolled back", async () => {
     const { space, host, other, otherLine, far } = await elsewhere();
     await host.run(() => far.pull());
     const gate = new Gate();
@@ -101,7 +101,7 @@ describe("a transaction from begin that reads in another space", () => {
   });
 });
 
-describe("a transaction that reads what nodes write besides", () => {
+describe("a transaction that reads side-writes of nodes", () => {
   test("[R28] [R13] finds a declared side-write up to date, and rests on it", async () => {
     const { space, host, line, quiet, scheduler, open } = await setup();
     const [a, side, out] = [space.cell<number>("a"), space.cell<number>("side"), space.cell<number>("out")];
@@ -115,7 +115,7 @@ describe("a transaction that reads what nodes write besides", () => {
     expect(await host.run(() => side.pull())).toBe(10);
     a.set(2);
     expect(await host.run(() => space.transact(() => side.get()))).toBe(20);
-    // It is an ordinary document: who writes it meanwhile is noticed.
+    // It is an ordinary document: a write by another process is noticed.
     await host.run(() => space.settled());
     const there = (await open()).space;
     await host.run(() => there.cell("side").pull());
@@ -134,7 +134,7 @@ describe("a transaction that reads what nodes write besides", () => {
     expect([[...new Set(found.take())], out.get()]).toEqual([[20, 7], 7]);
   });
 
-  test("[R28] [R14] finds what a materializer writes up to date", async () => {
+  test("[R28] [R14] transact finds the writes of a materializer up to date", async () => {
     const { space, host, scheduler } = await setup();
     const [a, view] = [space.cell<number>("a"), space.cell<number>("view")];
     a.set(1);

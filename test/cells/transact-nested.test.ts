@@ -8,7 +8,7 @@ import { Calls, setup } from "../scheduler/scheduler-setup.ts";
 
 type Bag = { x: number; list: number[] };
 
-/** Writes, and throws: nothing of it may be seen. */
+/** Writes and throws: none of the writes may be visible. */
 function failing(
   space: Space,
   cells: { a: Cell<number | undefined>; bag: Cell<Frozen<Bag> | undefined>; made: Cell<number | undefined> },
@@ -33,7 +33,7 @@ async function nested() {
   bag.set({ x: 0, list: [0] });
   await host.run(() => space.settled());
   const errors = new Calls<string>();
-  /** Something before, something that fails, something after. */
+  /** A nested transaction that fails, between two writes. */
   const code = (after: () => void = () => undefined) => {
     a.set(1);
     bag.key("x").set(1);
@@ -51,7 +51,7 @@ async function nested() {
 const AFTER = [1, { x: 1, list: [0, 1] }, undefined];
 
 describe("a transaction inside another", () => {
-  test("[R28] that throws leaves nothing of its own, and the rest stands", async () => {
+  test("[R28] a nested transact that throws undoes its own writes only", async () => {
     const { space, host, a, bag, made, code, errors, stored } = await nested();
     const seen = new Calls();
     bag.sink(seen.note);
@@ -64,7 +64,7 @@ describe("a transaction inside another", () => {
     expect(await stored()).toEqual(AFTER);
   });
 
-  test("[R28] that throws in a handler leaves nothing of its own, in no space", async () => {
+  test("[R28] a nested transact that throws in a handler undoes its own writes, in every space", async () => {
     const { space, scheduler, host, code, errors, stored } = await nested();
     const other = await Space.open({ store: memoryStore({ host }), host, name: "t", scheduler });
     const there = other.cell<number>("there");
@@ -86,7 +86,7 @@ describe("a transaction inside another", () => {
     expect([await stored(), there.get()]).toEqual([AFTER, undefined]);
   });
 
-  test("[R28] that throws in a node's run leaves nothing of its own", async () => {
+  test("[R28] a nested transact that throws in a node's run undoes its own writes", async () => {
     const { space, host, a, code, errors, stored, made } = await nested();
     space.effect(() => {
       space
@@ -102,7 +102,7 @@ describe("a transaction inside another", () => {
     expect([a.get(), await stored()]).toEqual([1, AFTER]);
   });
 
-  test("[I10] what it has sent is dropped with it, and nothing else", async () => {
+  test("[I10] a nested transact that throws drops its own sends only", async () => {
     const { space, host, quiet } = await setup();
     const [first, second] = [space.stream<number>("first"), space.stream<number>("second")];
     const handled = new Calls();
@@ -150,7 +150,7 @@ describe("a transaction inside another", () => {
     expect([codes.take(), a.get()]).toEqual([["STORE_MISUSE", "STORE_MISUSE", "STORE_MISUSE"], undefined]);
   });
 
-  test("[R28] [I1] what has to come first, comes first, and all of it is done again", async () => {
+  test("[R28] [I1] the outer code runs again if a nested transact has to wait for a value", async () => {
     const { space, host, open } = await setup();
     space.cell<number>("far").set(5);
     await host.run(() => space.settled());
@@ -162,11 +162,11 @@ describe("a transaction inside another", () => {
     near.set(2);
     const stream = there.stream("stream");
     stream.handle(() => {
-      // Nobody catches what abandons the attempt: it is not a failure.
+      // The signal that abandons the attempt is not caught: it is not a failure.
       void there.transact(() => sum.set((far.get() ?? 0) + 1));
     });
     stream.send(1);
-    // It has written, so that what it reads cannot run inside of it; and what that comes to is what it was.
+    // The effect has written, so its reads cannot run inside it; their value is unchanged.
     const [before, after] = [there.cell<number>("before"), there.cell<number>("after")];
     there.effect(() => {
       before.set(1);
@@ -176,7 +176,7 @@ describe("a transaction inside another", () => {
     expect([sum.get(), before.get(), after.get()]).toEqual([6, 1, 1]);
   });
 
-  test("[R28] random parts that throw or not come to what a model says", async () => {
+  test("[R28] random nested transactions that throw or not end as a model does", async () => {
     for (let seed = 1; seed <= 90; seed++) {
       const { space, host, scheduler, open } = await setup({ seed });
       let random = new SeededRandom(seed);

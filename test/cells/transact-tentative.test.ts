@@ -1,4 +1,4 @@
-/** Transactions that write nothing, or throw: they too rest on what they have read. */
+/** Transactions without writes, and those that throw, also wait until their reads are confirmed. */
 import { describe, expect, test } from "#test";
 import { rejected } from "../../src/store/rejection.ts";
 import { setup } from "../scheduler/scheduler-setup.ts";
@@ -29,8 +29,8 @@ async function held(falls: boolean) {
   return { ...site, stock, other, gate, first, look };
 }
 
-describe("a transaction that wrote nothing", () => {
-  test("[R28] gives what it has read once that is confirmed", async () => {
+describe("a transaction without writes", () => {
+  test("[R28] transact without writes returns when its reads are confirmed", async () => {
     const { space, host, stock, gate, look } = await held(false);
     const told: unknown[] = [];
     void space.transact(() => stock.get()).then((value) => told.push(value));
@@ -51,7 +51,7 @@ describe("a transaction that wrote nothing", () => {
     expect(await host.run(() => Promise.all([first, read, looked]))).toEqual(["fell", 1, "there is some"]);
   });
 
-  test("[R28] [I10] what it has sent is sent once: by the run that lasts", async () => {
+  test("[R28] [I10] transact without writes delivers its sends once, from its last run", async () => {
     const { space, host, stock, gate } = await held(true);
     const handled: number[] = [];
     const orders = space.stream<number>("orders");
@@ -65,7 +65,7 @@ describe("a transaction that wrote nothing", () => {
     expect(handled).toEqual([1]);
   });
 
-  test("[R28] is there at once where nothing that it has read is pending", async () => {
+  test("[R28] transact without writes returns at once if its reads are confirmed", async () => {
     const { space, host, other, gate } = await held(false);
     expect(await host.run(() => space.transact(() => other.get()))).toBe(7);
     gate.open();

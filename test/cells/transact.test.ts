@@ -8,7 +8,7 @@ import { Calls, setup } from "../scheduler/scheduler-setup.ts";
 import { Gate } from "../store/faulty-store.ts";
 
 describe("transact", () => {
-  test("[R28] what it writes is one commit, seen at once by plain code and by readers when it has ended", async () => {
+  test("[R28] the writes of transact are one commit, visible at once to plain code and observers", async () => {
     const { space, line, quiet } = await setup();
     const [a, b] = [space.cell<number>("a"), space.cell<number>("b")];
     const seen = new Calls();
@@ -28,7 +28,7 @@ describe("transact", () => {
     expect(line.arrived.length - before).toBe(1);
   });
 
-  test("[R28] if it throws nothing of it has happened, and what was written before it stays", async () => {
+  test("[R28] transact that throws undoes its writes and keeps earlier writes", async () => {
     const { space, quiet } = await setup();
     const [a, list] = [space.cell<{ x: number }>("a"), space.cell<number[]>("list")];
     a.set({ x: 1 });
@@ -53,7 +53,7 @@ describe("transact", () => {
     a.address.home.replica.checkInvariants();
   });
 
-  test("[R28] what it read and others changed makes it run again: no count is lost", async () => {
+  test("[R28] transact runs again if another process changed a value that it read", async () => {
     const { space, host, open, quiet } = await setup();
     const other = await open();
     const counter = space.cell<number>("counter");
@@ -73,7 +73,7 @@ describe("transact", () => {
     expect(runs).toBeGreaterThan(10);
   });
 
-  test("[R28] what it read through a computed value counts as read", async () => {
+  test("[R28] a read through a computed value is part of a transaction's read set", async () => {
     const { space, host, line, open, quiet } = await setup();
     const other = await open();
     const [stock, orders] = [space.cell<number>("stock"), space.cell<number[]>("orders")];
@@ -125,7 +125,7 @@ describe("transact", () => {
     expect(runs).toBeGreaterThan(5);
   });
 
-  test("[R28] one that falls with a commit it has read from runs again", async () => {
+  test("[R28] transact runs again if a commit that it has read from is rolled back", async () => {
     const { space, line, host, quiet } = await setup();
     const [a, b] = [space.cell<number>("a"), space.cell<number>("b")];
     a.set(1);

@@ -1,9 +1,10 @@
 /**
- * Random programs for twin runs. Cells are labelled with nothing, "a" or "b"; computed values choose, follow, fail and catch; processes
- * count their own runs, forget to look again at what woke them, write, make nodes, send and wait behind gates; handlers and transactions read
- * and pass on (`twin-streams.ts`). Observers with a clearance write down whatever they are shown, and how often, and in which order.
+ * Random programs for twin runs. Cells have no label, "a" or "b". Computed values choose, follow, fail and catch.
+ * Processes count their runs, forget the place that woke them, write, create nodes, send and wait behind gates.
+ * Handlers and transactions read and pass values on (`twin-streams.ts`). Observers with a clearance note the values
+ * that they are shown, their number and their order.
  *
- * Run with one set of secrets and with another, what an observer wrote down must be the same if the secrets are above him.
+ * A program runs with two sets of secrets. An observer below the secrets must note the same in both.
  */
 import fc from "fast-check";
 import type { Cell } from "../../src/cells/cell.ts";
@@ -46,9 +47,9 @@ interface Process {
   readonly out: number;
   readonly writes: "count" | "value" | "causes" | "first";
   readonly makes: boolean;
-  /** The stream that it sends what it has seen to. */
+  /** The stream to which it sends the values that it has read. */
   readonly sends: number | undefined;
-  /** Throws in the end if what it has seen adds up to that. */
+  /** Throws at its end if this is the sum of the values that it has read. */
   readonly failsAt: number;
   readonly debounceMs: number;
   readonly clearance: readonly string[] | undefined;
@@ -158,7 +159,7 @@ export const streamPrograms: fc.Arbitrary<Program> = fc.record({
   steps: fc.array(fc.oneof(...steps, ...sending), { minLength: 3, maxLength: 14 }),
 });
 
-/** Everything that was shown to observers, in order, with the clearance of each. */
+/** The values shown to observers, in order, with the clearance of each observer. */
 export interface Note {
   readonly clearance: readonly string[];
   readonly what: string;
@@ -263,7 +264,7 @@ function evaluate(kind: Expression["kind"], x: Cell, y: Cell, z: Cell): unknown 
   }
 }
 
-/** Closes over its count: how often it ran is what it knows besides what it reads. */
+/** The closure counts its runs: the count is a fact that it knows beside its reads. */
 function startProcess({ space, places, streams }: ProgramSite, process: Process, index: number): () => void {
   const [x, y] = process.reads.map((n) => places[n % places.length] as Cell<unknown>) as [Cell, Cell];
   const out = places[CELLS + process.out] as Cell<unknown>;
@@ -276,7 +277,7 @@ function startProcess({ space, places, streams }: ProgramSite, process: Process,
       const first = numberOf(x.get());
       const second = count <= process.firstRuns || first > process.above ? numberOf(y.get()) : 0;
       if (process.makes && second > 0) space.computed(`made ${index}`, () => numberOf(x.get()) + count).get();
-      // Not for ever: what it sends may wake it.
+      // Bounded, because its sends may wake it.
       if (process.sends !== undefined && count <= 3) streams[process.sends]?.send(first + second);
       if (process.writes === "count") out.set(count);
       if (process.writes === "value") out.set(first + second);
@@ -287,13 +288,13 @@ function startProcess({ space, places, streams }: ProgramSite, process: Process,
   );
 }
 
-/** Sends only if what it reads is above something; whoever gets it knows as much. */
+/** Sends only if the value read is above a limit, so that the send itself reveals the comparison. */
 function transact({ space, places, streams }: ProgramSite, step: Step & { kind: "transact" }): void {
   const code = () => {
     const seen = numberOf(places[step.reads % places.length]?.get());
     if (seen > step.above) streams[step.stream]?.send(seen);
   };
-  // What becomes of it is known to whoever runs it alone.
+  // The outcome is not noted.
   space.transact(code).catch(() => undefined);
 }
 

@@ -3,7 +3,7 @@ import { describe, expect, test } from "#test";
 import { isWithin, labelOf } from "../../src/store/label.ts";
 import { type Program, programs, runTwin, streamPrograms } from "./twin-program.ts";
 
-/** What observers with this clearance or less were shown. */
+/** The notes of observers with this clearance or less. */
 async function sight(program: Program, world: 0 | 1, secret: readonly string[], clearance: readonly string[]) {
   const notes = await runTwin(program, world, secret);
   return notes
@@ -11,7 +11,10 @@ async function sight(program: Program, world: 0 | 1, secret: readonly string[], 
     .map(({ clearance: of, what }) => [of, what]);
 }
 
-/** A node with a clearance is refused a computed value whose label depends on a secret: one within the clearance, and one above it. */
+/**
+ * A node with a clearance is refused a computed value whose label depends on a secret, within the clearance and above
+ * it.
+ */
 const FOUND: Program[] = [
   [3, 4],
   [4, 3],
@@ -34,7 +37,7 @@ describe("twin runs", () => {
       ["cells and processes", programs, 400],
       ["streams and events", streamPrograms, 600],
     ] as const) {
-      test(`[F1] [I8] whoever may know [${clearance}] sees the same of ${what} whatever is labelled [${secret}]`, async () => {
+      test(`[F1] [I8] an observer cleared for [${clearance}] sees the same ${what} whatever the secrets [${secret}] are`, async () => {
         await fc.assert(
           fc.asyncProperty(of, async (program) => {
             expect(await sight(program, 1, secret, clearance)).toEqual(await sight(program, 0, secret, clearance));

@@ -1,6 +1,6 @@
 /**
- * The streams of a twin run: handlers that read, write, count, pass on, publish and fail, with a clearance or without. One with a clearance
- * is an observer: it writes down what it is given, under which id, and in which order.
+ * The streams of a twin run: handlers that read, write, count, pass on, publish and fail, with or without a clearance.
+ * A handler with a clearance is an observer: it notes its values, their ids and their order.
  */
 import fc from "fast-check";
 import type { Cell } from "../../src/cells/cell.ts";
@@ -15,11 +15,11 @@ export const STREAMS = 3;
 
 export interface HandlerSpec {
   readonly reads: readonly [number, number];
-  /** Looks at its second place only if what it was sent and the first one add up to more than that. */
+  /** Reads its second place only if the value sent plus the first place is above this. */
   readonly above: number;
   readonly writes: "nothing" | "value" | "before";
   readonly out: number;
-  /** The stream that it passes on to, before or after it has read. */
+  /** The stream to which it passes a value, before or after its reads. */
   readonly passes: { readonly to: number; readonly first: boolean } | undefined;
   readonly emits: "nothing" | "before" | "after";
   readonly failsAt: number;
@@ -82,7 +82,7 @@ function handle(
   };
   const run = (value: number, context: Tx, note: (what: string) => void) => {
     note(`is given ${value} as ${context.id} ${context.attempt} ${context.newId()}`);
-    // What is passed on falls, so that no circle of streams goes on for ever.
+    // Values passed on become smaller, so that no cycle of streams runs for ever.
     const pass = (less: number) => {
       if (passes !== undefined && less >= 0 && less < value) context.sendTo(streams[passes.to] as Stream<number>, less);
     };
@@ -104,7 +104,7 @@ function handle(
     try {
       return run(value, context, (what) => seen.push(what));
     } catch (error) {
-      // An attempt that was abandoned, to bring up to date what it reads, was none: that there was one is not covered.
+      // An attempt that was abandoned to bring its reads up to date is not counted: its occurrence is not protected.
       if (!(error instanceof Error)) seen.length = 0;
       throw error;
     } finally {
@@ -114,7 +114,7 @@ function handle(
   streams[index]?.handle(handler, clearance === undefined ? {} : { clearance });
 }
 
-/** What somebody with a clearance is shown of an event: all of it but the number of its row. */
+/** An event as an observer with a clearance sees it: all fields except the number of its row. */
 export function eventNote({ topic, source, message }: JournalRow): { label: readonly string[]; what: string } {
   const { data, metadata } = message ?? { data: null, metadata: undefined };
   const { label = [], ...rest } = (metadata ?? {}) as Record<string, unknown>;

@@ -1,4 +1,4 @@
-/** What programs of twin runs make of a value that may be anything. */
+/** Conversions of the values in twin runs, which may have any type. */
 export function numberOf(value: unknown): number {
   return typeof value === "number" ? value : 0;
 }

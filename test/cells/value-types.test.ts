@@ -81,7 +81,7 @@ describe("the types of cells", () => {
     expect(names.get()).toEqual({ all: ["a", "b"] });
   });
 
-  test("[R90] a part that is not JSON is a type error that says what to keep; interfaces and optional fields are JSON", async () => {
+  test("[R90] a part that is not JSON is a type error with the remedy; interfaces and optional fields are JSON", async () => {
     const { space } = await setup();
     same<AsJson<Item>, Item>(true);
     same<AsJson<Json>, Json>(true);

@@ -2,11 +2,12 @@
 import { chmodSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
-import { atItsSlot, timers } from "../../src/cli/list-timers.ts";
+import { timers } from "../../src/cli/list-timers.ts";
 import { runtimeName, runtimeVersion } from "../../src/cli/runtime.ts";
 import { freeRow, put } from "../../src/extensions/schedule-row.ts";
 import { systemHost } from "../../src/host/system-host.ts";
 import { openStore } from "../../src/kernel/open-store.ts";
+import { atItsSlot } from "../../src/kernel/state-views.ts";
 import { Replica } from "../../src/store/replica.ts";
 import { runProgram } from "../repo/program.ts";
 import { setup } from "./cli-setup.ts";

@@ -13,8 +13,8 @@ import type { IoRecord } from "./io-log.ts";
 import { type RecordingOptions, recordWorkload } from "./recording.ts";
 import { requireShim, temporaryDirectory, treeWith } from "./shim.ts";
 
-const IMAGES: LongPart = { name: "crash images", short: 5_000, long: 1_000_000, minutes: 7 };
-const FLIPS: LongPart = { name: "flipped bits", short: 400, long: 20_000, minutes: 2 };
+const IMAGES: LongPart = { name: "crash images", short: 5_000, long: 1_000_000, minutes: 5 };
+const FLIPS: LongPart = { name: "flipped bits", short: 400, long: 20_000, minutes: 1 };
 const SEED = 1_001;
 const ROUNDS = 4;
 

@@ -18,7 +18,7 @@ import { DATABASE } from "./recording.ts";
 import { finished, requireShim, startProgram, temporaryDirectory, treeWith } from "./shim.ts";
 import { laterHost, openStore } from "./store-setting.ts";
 
-const PART: LongPart = { name: "crash images of a kernel", short: 45, long: 20_000, minutes: 4 };
+const PART: LongPart = { name: "crash images of a kernel", short: 45, long: 20_000, minutes: 2 };
 const SEED = 2_002;
 const ROUNDS = 3;
 const IMAGES_OF_A_RECORDING = 15;

@@ -14,7 +14,7 @@ import type { KilledPlan } from "./killed-program.ts";
 import { exitOf, linesOf, requireShim, startProgram, temporaryDirectory } from "./shim.ts";
 import { openStore } from "./store-setting.ts";
 
-const PART: LongPart = { name: "kill -9 of a store", short: 56, long: 10_000, minutes: 8 };
+const PART: LongPart = { name: "kill -9 of a store", short: 56, long: 10_000, minutes: 5 };
 const KILLS_PER_FILE = 14;
 const SEED = 20_260_101;
 const DAY_MS = 86_400_000;

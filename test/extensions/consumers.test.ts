@@ -40,7 +40,7 @@ describe("an extension in ERROR", () => {
     await world.act(() => second.kernel.close());
   });
 
-  test("[X49] one that fails while it runs keeps the events that come after", async () => {
+  test("[X49] later events of an extension that fails while it runs stay pending", async () => {
     const world = new SimulatedWorld();
     const heard: number[] = [];
     let isWell = true;
@@ -57,7 +57,7 @@ describe("an extension in ERROR", () => {
     await world.act(() => kernel.close());
   });
 
-  test("[X49] one that depends on a missing extension is declared too, a disabled one is not", async () => {
+  test("[X49] an extension that lacks a dependency is declared as consumer too; a disabled one is not", async () => {
     const world = new SimulatedWorld();
     const orphan = inCode({ id: "orphan", depends_on: ["nobody"], ...SUBSCRIBES });
     const disabled = inCode({ id: "disabled", enabled: false, ...SUBSCRIBES });

@@ -63,7 +63,7 @@ describe("discovery", () => {
     expect(status("wrong").reason).toMatch(/^colour: is not known here/);
   });
 
-  test("[X8] of two with one id, or with topics of one type, the second is an error", async () => {
+  test("[X8] a second extension with the same id, or with topics of the same type, is an error", async () => {
     const folder = new ExtensionFolder();
     folder.add("a", manifest("same"), MAIN);
     folder.add("b", manifest("same"), MAIN);

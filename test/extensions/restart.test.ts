@@ -24,7 +24,7 @@ describe("restarting an extension", () => {
     expect(await kernel.bus.query({ id, limit: 1 })).toMatchObject([{ status: "done" }]);
   });
 
-  test("[X50] one that is still broken is in ERROR again, with the new reason, and its events wait on", async () => {
+  test("[X50] a restarted extension that still fails is in ERROR with the new reason, and its events wait", async () => {
     const folder = new ExtensionFolder();
     folder.add("agent", `id: agent\nentrypoint: main.js\n${SUBSCRIBES}\n`, { "main.js": "export default 7;" });
     const { kernel, status } = await open({ extensions: folder.path });
@@ -82,7 +82,7 @@ describe("restarting an extension", () => {
     await world.act(() => kernel.close());
   });
 
-  test("[X51] one that runs, one that is not there, and one that brings capabilities are refused with the reason", async () => {
+  test("[X51] a restart of an extension that runs, is absent, or adds capabilities is refused with the reason", async () => {
     const folder = new ExtensionFolder();
     folder.addLiving("well");
     folder.addLiving("actor", { fails: "start", more: "getCapabilities() { return {}; }" });

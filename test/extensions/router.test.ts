@@ -1,8 +1,8 @@
 /** The path of a user's message, the agent's slot, channels, hooks, tools, and the topics that lead to them. */
 import { describe, expect, test } from "vitest";
-import type { AgentInvocation } from "../../src/extensions/extension.ts";
 import type { ExtensionContext } from "../../src/extensions/extension-context.ts";
 import type { HookCall } from "../../src/extensions/message-router.ts";
+import type { AgentInvocation } from "../../src/extensions/providers.ts";
 import { systemHost } from "../../src/host/system-host.ts";
 import { AGENT_INVOKE_MS, AGENT_WAITING_MAX, HOOK_MS } from "../../src/limits.ts";
 import type { Json } from "../../src/message/json.ts";
@@ -136,7 +136,7 @@ describe("the agent", () => {
     expect(new Set(begun)).toEqual(new Set(["event", "user", "extension"]));
   });
 
-  test("[X31] one that asks itself is told so, and does not wait for ever", async () => {
+  test("[X31] an agent that asks itself gets an error and does not wait for ever", async () => {
     const world = new SimulatedWorld();
     const selfish = inCode(
       { id: "selfish" },
@@ -256,7 +256,7 @@ describe("the agent", () => {
     }
   });
 
-  test("[X20] of several agents the first has the slot, or the one that was named", async () => {
+  test("[X20] the first of several agents has the slot, or the agent that is named", async () => {
     const first = () => inCode({ id: "first" }, { invoke: () => "first" });
     const second = () => inCode({ id: "second" }, { invoke: () => "second" });
     const asker = inCode({ id: "asker" });

@@ -86,7 +86,7 @@ describe("the first slot", () => {
     expect(await rows(b)).toMatchObject([{ slotMs: nextSlotMs, attempt: 0, hold: undefined }]);
   });
 
-  test("[X47] one that was stopped since before the slot was run does not bring it back", async () => {
+  test("[X47] a process that stopped before a slot ran does not run the slot again", async () => {
     const { world, a, b, nextSlotMs } = await setup();
     b.process.stepClock(-1_000);
     const late = await stoppedBeforeItWrites(b);
@@ -116,7 +116,7 @@ describe("a slot that has come", () => {
     return { world, a, b, mine, other, nextSlotMs };
   }
 
-  test("[X47] of processes that try at once one claims it, and its attempt counts once", async () => {
+  test("[X47] one of several processes claims a slot, and its attempt counts once", async () => {
     const { a, mine, other } = await waiting();
     const won = await Promise.all([mine.claim(), other.claim()]);
     expect(won.filter(Boolean)).toHaveLength(1);

@@ -1,6 +1,6 @@
 /** Schedules: slots, the outcomes of tasks, and the state after a restart. In simulated time, on a disk that outlives kernels. */
 import { describe, expect, test } from "vitest";
-import type { Slot, TaskResult } from "../../src/extensions/extension.ts";
+import type { Slot, TaskResult } from "../../src/extensions/providers.ts";
 import { freeRow, NEVER_MS, put, SCHEDULE_KIND, slotIn, take } from "../../src/extensions/schedule-row.ts";
 import { HANDLER_TIMEOUT_MS, SLOT_ATTEMPTS_MAX } from "../../src/limits.ts";
 import { memoryStore } from "../../src/store/memory/memory-store.ts";
@@ -128,7 +128,7 @@ describe("slots", () => {
     expect(sink.said).toEqual(["even", "even"]);
   });
 
-  test("[X42] one that fails, by throwing or by time, comes again at its next slot and not before", async () => {
+  test("[X42] a schedule that throws or times out runs again at its next slot and not before", async () => {
     const world = new SimulatedWorld();
     const clock = everyMinute(world, (slot) => {
       if (clock.slots.length === 1) throw new Error("no luck");

@@ -2,7 +2,7 @@
 import { describe, expect, test } from "vitest";
 import type { ExtensionInCode } from "../../src/extensions/discovery.ts";
 import "../../src/extensions/extension-loader.ts";
-import type { Slot } from "../../src/extensions/extension.ts";
+import type { Slot } from "../../src/extensions/providers.ts";
 import { NEVER_MS, SCHEDULE_KIND } from "../../src/extensions/schedule-row.ts";
 import { type SimulatedHost, simulatedHost } from "../../src/host/simulated-host.ts";
 import { type SimulatedProcess, simulatedProcess } from "../../src/host/simulated-process.ts";
@@ -120,7 +120,7 @@ describe("schedules on a store that several kernels share", () => {
     expect(shared.begun.slice(2)).toMatchObject([{ slotMs: first!.slotMs + 60 * MINUTE, attempt: 1 }]);
   });
 
-  test("[X47] one that was stopped for longer than its lease finds its slot with another, and takes none twice", async () => {
+  test("[X47] a process that stops for longer than its lease loses its slot to another one, and takes no slot twice", async () => {
     const shared = new SharedStore();
     await shared.start("0 * * * *");
     await shared.start("0 * * * *");
@@ -160,7 +160,7 @@ describe("schedules on a store that several kernels share", () => {
     expect(new Set(done).size).toBe(done.length);
   });
 
-  test("[X45] of kernels that say differently when a schedule comes, the one that was opened last has it, in all of them", async () => {
+  test("[X45] if kernels declare different times for a schedule, the kernel opened last decides for all of them", async () => {
     const shared = new SharedStore();
     await shared.start();
     await shared.host.advance(3 * MINUTE);

@@ -3,7 +3,7 @@ import { simulatedHost } from "../../src/host/simulated-host.ts";
 import { counted, type LongPart, rounds, timeoutMs } from "../portable/long-run.ts";
 import { ExtensionSimulation, type Sightings } from "./simulation.ts";
 
-const PART: LongPart = { name: "extensions among faults", short: 8, long: 300, minutes: 3 };
+const PART: LongPart = { name: "extensions among faults", short: 8, long: 300, minutes: 1.5 };
 
 async function run(seed: number): Promise<{ value: Sightings; traceHash: string }> {
   try {

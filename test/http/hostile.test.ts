@@ -128,7 +128,7 @@ describe("hostile clients over HTTP", () => {
     expect((await ask("/v1/queries/Shop.Sum")).status).toBe(200);
   });
 
-  test("[W60] of 2,000 frames of garbage each is refused once, and another client is answered", async () => {
+  test("[W60] each of 2,000 frames of garbage is refused once, and another client is answered", async () => {
     const { server, token, ask } = await serve();
     const headers = { authorization: `Bearer ${await token("ws", ["read"])}` };
     const socket = new WebSocket(`${server.url.replace("http", "ws")}/v1/ws`, "millrace.v1", { headers });

@@ -4,7 +4,7 @@ import { simulate } from "../../src/host/simulate.ts";
 import { counted, type LongPart, rounds, timeoutMs } from "../portable/long-run.ts";
 import { EntriesSimulation, type Sightings } from "./entries-simulation.ts";
 
-const PART: LongPart = { name: "every entry point among faults", short: 10, long: 400, minutes: 3 };
+const PART: LongPart = { name: "every entry point among faults", short: 10, long: 400, minutes: 2 };
 const ROUNDS = 120;
 
 async function run(seed: number): Promise<{ value: Sightings; traceHash: string }> {

@@ -38,7 +38,7 @@ describe("lines about faults", () => {
     expect(shown.at(-1)).toBe("a: its mailbox is full (left out since it was last shown: 1)");
   });
 
-  test("[K168] of very many different fault lines the oldest are dropped, and shown again", () => {
+  test("[K168] of many different fault lines the oldest are dropped, and shown again", () => {
     const { shown, full } = setup();
     for (let n = 0; n <= 256; n++) full(`a${n}`);
     full("a256");

@@ -4,7 +4,7 @@ import { simulate } from "../../src/host/simulate.ts";
 import { type LongPart, rounds, timeoutMs } from "../portable/long-run.ts";
 import { KeptSimulation, type Sightings } from "./kept-simulation.ts";
 
-const PART: LongPart = { name: "kept commands among faults", short: 10, long: 500, minutes: 3 };
+const PART: LongPart = { name: "kept commands among faults", short: 10, long: 500, minutes: 2 };
 /**
  * Seeds that found a bug; they run in the short form too. 200: an interrupted command with an id in use ran twice.
  * 3324, 3594, 3974: a client was answered for an earlier request under its id.

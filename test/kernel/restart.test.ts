@@ -46,7 +46,7 @@ describe("restart", () => {
 });
 
 describe("under load", () => {
-  const PART: LongPart = { name: "kill -9 of a kernel", short: 20, long: 300, minutes: 4 };
+  const PART: LongPart = { name: "kill -9 of a kernel", short: 20, long: 300, minutes: 3 };
 
   test("[K24] [T6] timers that come due during repeated kills each take effect once", async () => {
     const folder = scratchFolder();

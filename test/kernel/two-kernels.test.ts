@@ -3,7 +3,7 @@ import { simulate } from "../../src/host/simulate.ts";
 import { counted, type LongPart, rounds, timeoutMs } from "../portable/long-run.ts";
 import { noSightings, type Sightings, TwoKernels } from "./two-kernels.ts";
 
-const PART: LongPart = { name: "two kernels among faults", short: 10, long: 200, minutes: 4 };
+const PART: LongPart = { name: "two kernels among faults", short: 10, long: 200, minutes: 2 };
 const OPTIONS = { rounds: 100, eventsPerRound: 220 };
 /** The minimal events of `npm test`. */
 const EVENTS = 200_000;

@@ -129,9 +129,10 @@ describe("causation", () => {
       { commands: { "Work.Do": { handle: (_: Json, { emit }) => emit("Work.Begun", null) } } },
       {
         postMessage: (data) => {
-          // The reply comes with the word that its message is handled.
-          const message = (data as { answer?: Message }).answer ?? (data as Message);
-          if (message.kind !== undefined) said.push(message);
+          // An answer is a part of the report that its message was handled.
+          const { kind, answer } = data as Partial<Message> & { answer?: Message };
+          if (kind !== undefined) said.push(data as Message);
+          else if (answer !== undefined) said.push(answer);
           if (said.length === 2) posted.resolve();
         },
         onMessage: (listener) => {

@@ -3,7 +3,8 @@ import fc from "fast-check";
 import { describe, expect, test } from "#test";
 import { capability } from "../../src/loop/define-capability.ts";
 import { AnswerLater, type HandlerContext } from "../../src/loop/mailbox-actor.ts";
-import { type PendingRequest, PendingTable } from "../../src/loop/pending-table.ts";
+import type { PendingRequest } from "../../src/loop/pending-request.ts";
+import { PendingTable } from "../../src/loop/pending-table.ts";
 import { timerCapability } from "../../src/loop/timer.ts";
 import type { Json } from "../../src/message/json.ts";
 import { BareActor, bare, Client, command, deferred, query, setup } from "./loop-setup.ts";
@@ -172,7 +173,7 @@ describe("requests that are unlisted until a look-up", () => {
     expect(table.size).toBe(0);
   });
 
-  test("[L22] with their answer their timeout is gone", async () => {
+  test("[L22] an answered request has no timeout", async () => {
     const echo = capability({ description: "echo", queries: { "Echo.Say": { handle: (data: Json) => data } } });
     const { loop, client, host, settle } = await setup({ echo }, { requestTimeoutMs: 1_000 });
     const one = client();

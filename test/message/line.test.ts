@@ -161,7 +161,7 @@ describe("text", () => {
 });
 
 describe("the value", () => {
-  test("[M11] of duplicate keys the last counts", () => {
+  test("[M11] the last of duplicate keys counts", () => {
     const checked = parse(lineWith('{"a":1,"a":2}'));
     expect(checked.kind === "accepted" && checked.message.data).toEqual({ a: 2 });
   });

@@ -44,7 +44,7 @@ describe("the list of planted bugs", () => {
     expect(mutant.tests.filter((path) => !existsSync(join(ROOT, path)))).toEqual([]);
   });
 
-  test("[K115] there are at least 40, two for each promise, each with a name of its own", () => {
+  test("[K115] the list has at least 40 mutants with unique names, two for each promise", () => {
     expect(MUTANTS.length).toBeGreaterThanOrEqual(40);
     expect(new Set(MUTANTS.map(({ name }) => name)).size).toBe(MUTANTS.length);
     const count = (id: string) => MUTANTS.filter(({ breaks }) => breaks === id).length;

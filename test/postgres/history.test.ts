@@ -17,8 +17,8 @@ import { KernelHere } from "./kernels-here.ts";
 import { anomaliesOf, type Beside, type History, makeHistory } from "./list-append.ts";
 import { KEYS, SPACES } from "./lists-app.ts";
 
-const HERE: LongPart = { name: "histories of kernels of one process", short: 4, long: 90, minutes: 12 };
-const APART: LongPart = { name: "histories of kernel processes", short: 1, long: 10, minutes: 6 };
+const HERE: LongPart = { name: "histories of kernels of one process", short: 4, long: 90, minutes: 3 };
+const APART: LongPart = { name: "histories of kernel processes", short: 1, long: 10, minutes: 3 };
 
 const server = testServer();
 

@@ -1,6 +1,8 @@
 /** The runner of the tests: the form of a run, the environment of its steps, its counts. The steps themselves are not run here. */
+import { readdirSync, readFileSync } from "node:fs";
+import { join } from "node:path";
 import { describe, expect, test } from "vitest";
-import { environmentOf, formOf } from "../../scripts/check-steps.ts";
+import { environmentOf, formOf, MUTANTS_MINUTES, stepsOf } from "../../scripts/check-steps.ts";
 import { RunCounts } from "../../scripts/run-counts.ts";
 import { type LongPart, Rounds, rounds, roundsMax } from "../portable/long-run.ts";
 import { ROOT, runProgram } from "./program.ts";
@@ -11,6 +13,11 @@ async function planOf(args: readonly string[], env: Readonly<Record<string, stri
   const { code, stdout } = await runProgram(process.execPath, [CHECK, "--plan", ...args], { cwd: ROOT, env });
   expect(code).toBe(0);
   return stdout.trimEnd().split("\n");
+}
+
+function testFiles(): readonly string[] {
+  const names = readdirSync(join(ROOT, "test"), { recursive: true, encoding: "utf8" });
+  return names.filter((name) => name.endsWith(".test.ts")).map((name) => join(ROOT, "test", name));
 }
 
 describe("the form of a run", () => {
@@ -37,6 +44,26 @@ describe("the form of a run", () => {
       "whole",
     ]);
     expect(environmentOf("whole", {}, false)).toMatchObject({ TEST_LONG: "1", TEST_WHOLE: "1" });
+  });
+});
+
+describe("the budget of a long run", () => {
+  test("[K110] all budgets together end a long run within 50 minutes on two cores", () => {
+    const parts = testFiles().flatMap((path) => [
+      ...readFileSync(path, "utf8").matchAll(/const [A-Z]+: LongPart = \{.* minutes: ([\d.]+) \}/g),
+    ]);
+    const minutes = parts.map(([, text]) => Number(text));
+    expect(minutes.length).toBeGreaterThan(20);
+    // Vitest runs two files at a time. The short form of all other tests and the other steps take 10 minutes.
+    const onNode = minutes.reduce((sum, part) => sum + part, 0) / 2;
+    expect(onNode + MUTANTS_MINUTES + 10).toBeLessThanOrEqual(50);
+  });
+
+  test("[K110] planted bugs have a budget in the long form alone", () => {
+    const commandOf = (form: "long" | "whole") =>
+      stepsOf({ form, report: "report.json", portable: [] }).find(({ name }) => name === "planted bugs")?.command;
+    expect(commandOf("long")).toEqual(["node", "test/mutants/run.ts", "--minutes", String(MUTANTS_MINUTES)]);
+    expect(commandOf("whole")).toEqual(["node", "test/mutants/run.ts"]);
   });
 });
 

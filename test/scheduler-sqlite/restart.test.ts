@@ -9,7 +9,7 @@ import { type LongPart, rounds, timeoutMs } from "../portable/long-run.ts";
 import { RestartTrial, worldOf } from "../scheduler/restart-model.ts";
 import { Life } from "../scheduler/restart-setup.ts";
 
-const PART: LongPart = { name: "restarts on a file", short: 12, long: 500, minutes: 3 };
+const PART: LongPart = { name: "restarts on a file", short: 12, long: 500, minutes: 1.5 };
 
 const directories: string[] = [];
 

@@ -9,7 +9,7 @@ import type { SchedulerNode } from "../../src/scheduler/node.ts";
 import { type LongPart, rounds, timeoutMs } from "../portable/long-run.ts";
 import { setup } from "./scheduler-setup.ts";
 
-const PART: LongPart = { name: "demand on random graphs", short: 150, long: 5_000, minutes: 2 };
+const PART: LongPart = { name: "demand on random graphs", short: 150, long: 5_000, minutes: 1 };
 const STEPS = 40;
 const NODES = 12;
 

@@ -6,7 +6,7 @@ import { differsShallow } from "../../src/scheduler/invalidation.ts";
 import { type LongPart, rounds, timeoutMs } from "../portable/long-run.ts";
 import { Calls, openSite, type Site, setup } from "./scheduler-setup.ts";
 
-const PART: LongPart = { name: "writes at several depths", short: 100, long: 5_000, minutes: 1 };
+const PART: LongPart = { name: "writes at several depths", short: 100, long: 5_000, minutes: 0.5 };
 const KEYS = ["a", "b", "list"];
 
 /** Every place that the random documents can have. */

@@ -4,8 +4,8 @@ import { memoryStore } from "../../src/store/memory/memory-store.ts";
 import { type LongPart, rounds, timeoutMs } from "../portable/long-run.ts";
 import { type Restarts, RestartTrial, worldOf } from "./restart-model.ts";
 
-const PART: LongPart = { name: "restarts beside a process that stays", short: 100, long: 5_000, minutes: 2 };
-const LOSSY: LongPart = { name: "restarts with losses", short: 40, long: 2_000, minutes: 1 };
+const PART: LongPart = { name: "restarts beside a process that stays", short: 100, long: 5_000, minutes: 1 };
+const LOSSY: LongPart = { name: "restarts with losses", short: 40, long: 2_000, minutes: 0.5 };
 /**
  * In which something was wrong once: a change behind the back of a node whose input was not loaded (7020), such an input that turned out
  * to be nothing (185, 783, 2338). And in which a run is made later than in the process that stays (7208, 7325, 7327) or earlier (3184, 3292, with

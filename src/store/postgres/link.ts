@@ -2,9 +2,11 @@
  * One connection to the database. Each call has a deadline: after it the socket is destroyed and the outcome is
  * unknown (`lost`). The answer of a client library alone is not trusted, because a lost connection may lose it.
  */
+import type { Timer } from "../../host/host.ts";
 import { StoreError } from "../store.ts";
 import { DatabaseError, databaseError } from "./database-error.ts";
 import type { ResolvedOptions } from "./options.ts";
+import { CURRENT_TIMELINE, type ServerChoice, type ServerTimeline } from "./server-choice.ts";
 
 export type Row = Readonly<Record<string, unknown>>;
 /** A value bound to a statement. */
@@ -34,12 +36,16 @@ interface Driver {
 const PACKAGE: string = "pg";
 const INT8 = 20;
 const INT8_ARRAY = 1016;
+/** How long further servers may take to answer once one has connected. */
+const OTHERS_MS = 1_000;
 
 export class Link {
   readonly #client: Client;
   readonly #host: ResolvedOptions["host"];
   readonly #deadlineMs: number;
   readonly #prepares: boolean;
+  readonly #servers: ServerChoice;
+  #server: ServerTimeline | undefined;
   #state: "open" | "closed" = "open";
   /** Rejects the calls that have no answer yet. */
   readonly #waiting = new Set<(error: Error) => void>();
@@ -48,16 +54,18 @@ export class Link {
   /** The last statement: the client sends one at a time. */
   #last: Promise<void> = Promise.resolve();
 
-  private constructor(client: Client, { host, tuning, notice }: ResolvedOptions) {
+  private constructor(client: Client, { host, tuning, notice, servers }: ResolvedOptions) {
     this.#client = client;
+    this.#servers = servers;
     this.#host = host;
     this.#deadlineMs = tuning.deadlineMs;
     // A transaction pooler gives each statement another connection, which does not know the prepared one.
     this.#prepares = notice === "listen";
   }
 
-  /** Connects to the first server that takes writes. */
+  /** Connects to the first server that takes writes. The first connection of a store compares the servers. */
   static async open(options: ResolvedOptions): Promise<Link> {
+    if (options.urls.length > 1 && !options.servers.isKnown) return Link.#openNewest(options);
     let problem: unknown;
     for (const url of options.urls) {
       try {
@@ -67,6 +75,32 @@ export class Link {
       }
     }
     throw problem;
+  }
+
+  /** An old primary that was started again takes writes, too. */
+  static async #openNewest(options: ResolvedOptions): Promise<Link> {
+    const opened: (Link | undefined)[] = [];
+    const tries = options.urls.map(async (url, at) => {
+      opened[at] = await Link.#openAt(url, options);
+    });
+    const all = Promise.allSettled(tries);
+    try {
+      await Promise.any(tries);
+    } catch (error) {
+      throw (error as AggregateError).errors[0];
+    }
+    let timer: Timer | undefined;
+    const enough = new Promise<void>((resolve) => {
+      timer = options.host.timer(OTHERS_MS, resolve);
+    });
+    await Promise.race([all, enough]);
+    timer?.cancel();
+    const chosen = opened.find((link) => link?.isOpen);
+    void all.then(() => {
+      for (const link of opened) if (link !== chosen) void link?.close();
+    });
+    if (chosen === undefined) throw new DatabaseError("lost", "the connection ended");
+    return chosen;
   }
 
   static async #openAt(url: string, options: ResolvedOptions): Promise<Link> {
@@ -94,6 +128,10 @@ export class Link {
       );
       if (state?.["standby"] === true || state?.["read_only"] === "on")
         throw new DatabaseError("lost", "the server is a standby or read-only");
+      link.#server = await link.#timeline();
+      if (options.servers.isOutdated(link.#server))
+        throw new DatabaseError("lost", "the server is an old primary: a standby of it was promoted");
+      options.servers.note(link.#server);
     } catch (error) {
       link.destroy();
       throw databaseError(error);
@@ -101,8 +139,22 @@ export class Link {
     return link;
   }
 
+  /** Undefined where the server does not tell it. */
+  async #timeline(): Promise<ServerTimeline | undefined> {
+    try {
+      const [row] = await this.query(
+        `SELECT system_identifier::text AS system, ${CURRENT_TIMELINE} AS timeline FROM pg_control_system()`,
+      );
+      return { system: String(row?.["system"]), timeline: Number(row?.["timeline"]) };
+    } catch (error) {
+      if (databaseError(error).kind === "lost") throw error;
+      return undefined;
+    }
+  }
+
+  /** Also false when a promoted standby of its server has been seen. */
   get isOpen(): boolean {
-    return this.#state === "open";
+    return this.#state === "open" && !this.#servers.isOutdated(this.#server);
   }
 
   /** Called for each notification of the database. */

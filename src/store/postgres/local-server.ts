@@ -58,6 +58,10 @@ export function findServerPackage(): string | undefined {
   }
 }
 
+export function hasServerBinaries(): boolean {
+  return findServerPackage() !== undefined || systemBinaries() !== undefined;
+}
+
 /** The folder of `initdb` and `postgres`, from npm or of the system; undefined if there are none. */
 export function findServerBinaries(): string | undefined {
   const home = findServerPackage();

@@ -6,6 +6,7 @@ import { CHANGES_KEPT_MAX, PAYLOAD_BYTES_MAX } from "../../limits.ts";
 import { checkPayloadBound } from "../request-check.ts";
 import { StoreError } from "../store.ts";
 import { DEFAULT_SCHEMA } from "./schema.ts";
+import { ServerChoice } from "./server-choice.ts";
 
 /** Options of `openPostgresStore`. */
 export interface PostgresStoreOptions {
@@ -48,6 +49,7 @@ export interface ResolvedOptions {
   readonly readOnly: boolean;
   readonly host: Host;
   readonly tuning: Required<PostgresTuning>;
+  readonly servers: ServerChoice;
 }
 
 export function resolveOptions(options: PostgresStoreOptions): ResolvedOptions {
@@ -74,7 +76,7 @@ export function resolveOptions(options: PostgresStoreOptions): ResolvedOptions {
     ...options.tuning,
   };
   checkPayloadBound(tuning.payloadBytesMax);
-  return { urls, schema, durability, tls, notice, readOnly, host, tuning };
+  return { urls, schema, durability, tls, notice, readOnly, host, tuning, servers: new ServerChoice() };
 }
 
 export function isPostgresUrl(text: string): boolean {

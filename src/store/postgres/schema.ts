@@ -7,6 +7,8 @@
  * kernel can share the database during a deploy. Reasons: `docs/decisions/0042-postgres.md`.
  */
 
+import { CURRENT_TIMELINE } from "./server-choice.ts";
+
 /** Raise it with every change of the tables; add the steps to `migrations.ts`. */
 export const SCHEMA_VERSION = 1;
 
@@ -555,19 +557,27 @@ $$;
 
 -- Compares the server with the one on which the history was seen. Another timeline or system id (a failover, a restore)
 -- is another history; with p_start, a restart too, because commits that were not flushed are lost.
-CREATE OR REPLACE FUNCTION ${m}.history_v1(p_fresh text, p_start boolean, p_lost boolean) RETURNS text LANGUAGE plpgsql AS $$
+CREATE OR REPLACE FUNCTION ${m}.timeline_v1() RETURNS bigint LANGUAGE plpgsql AS $$
+BEGIN
+  RETURN ${CURRENT_TIMELINE};
+EXCEPTION WHEN feature_not_supported OR insufficient_privilege OR undefined_function OR object_not_in_prerequisite_state THEN
+  RETURN (SELECT timeline_id FROM pg_control_checkpoint());
+END $$;
+
+-- p_lost: the history whose end is missing. Of several kernels that find it so, the first begins the next one.
+CREATE OR REPLACE FUNCTION ${m}.history_v1(p_fresh text, p_start boolean, p_lost text) RETURNS text LANGUAGE plpgsql AS $$
 DECLARE
-  now_system text := (SELECT system_identifier FROM pg_control_system()) || '/' || (SELECT timeline_id FROM pg_control_checkpoint());
+  now_system text := (SELECT system_identifier FROM pg_control_system()) || '/' || ${m}.timeline_v1();
   now_started text := pg_postmaster_start_time()::text;
   was record;
 BEGIN
   SELECT history, system, started INTO was FROM ${m}.meta;
-  IF was.history <> '' AND was.system = now_system AND (was.started = now_started OR NOT p_start) AND NOT p_lost THEN
+  IF was.history <> '' AND was.system = now_system AND (was.started = now_started OR NOT p_start) AND was.history IS DISTINCT FROM p_lost THEN
     RETURN was.history;
   END IF;
   PERFORM pg_advisory_xact_lock(hashtext('${m}.history'));
   SELECT history, system, started INTO was FROM ${m}.meta;
-  IF was.history <> '' AND was.system = now_system AND (was.started = now_started OR NOT p_start) AND NOT p_lost THEN
+  IF was.history <> '' AND was.system = now_system AND (was.started = now_started OR NOT p_start) AND was.history IS DISTINCT FROM p_lost THEN
     RETURN was.history;
   END IF;
   UPDATE ${m}.meta SET history = p_fresh, system = now_system, started = now_started;

