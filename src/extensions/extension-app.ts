@@ -14,11 +14,13 @@ import { show } from "../message/problem.ts";
 import { topicType } from "../message/topic.ts";
 import type { Activity } from "./activity.ts";
 import type { DefinedExtension, ExtensionDefinition, ExtensionHead, ToolDefinition } from "./define-extension.ts";
-import type { Extension, Tool } from "./extension.ts";
+import { manifestOfHead } from "./define-extension.ts";
+import type { Extension } from "./extension.ts";
 import { type ContextParts, ExtensionContext } from "./extension-context.ts";
 import { ExtensionError } from "./extension-error.ts";
 import type { ExtensionRecord } from "./extension-record.ts";
 import { type Manifest, VERSION } from "./manifest.ts";
+import type { Tool } from "./providers.ts";
 import type { Schedule } from "./schedule-table.ts";
 
 /** An app that the kernel runs for an extension, with its cells loaded. */
@@ -141,16 +143,6 @@ function omitUndefined<T extends object>(fields: T): { [Key in keyof T]?: NonNul
 }
 
 // The manifest ------------------------------------------------------------------------------------------------------
-
-/** The manifest of a definition whose function has not been called yet. */
-export function manifestOfHead(head: ExtensionHead, config: JsonObject = {}): Manifest {
-  const { id, version = VERSION, name = id, description = "", dependsOn = [] } = head;
-  const entrypoint = { file: "", exportName: "default" };
-  return {
-    ...{ id, name, version, description, entrypoint, dependsOn, config, enabled: true },
-    ...{ publishes: [], subscribes: [], schedules: [] },
-  };
-}
 
 function manifestOf(given: Manifest, head: ExtensionHead, built: BuiltApp): Manifest {
   const { entrypoint, enabled } = given;

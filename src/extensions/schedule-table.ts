@@ -20,9 +20,9 @@ import {
   TIMER_RETRY_MS,
   WALL_CLOCK_LOOK_MS,
 } from "../limits.ts";
-import type { Slot } from "./extension.ts";
 import { reasonOf } from "./extension-error.ts";
 import type { Logger } from "./logger.ts";
+import type { Slot } from "./providers.ts";
 import {
   type DueTable,
   isOutdated,

@@ -2,7 +2,7 @@
 import { describe, expect, test } from "vitest";
 import type { ExtensionInCode } from "../../src/extensions/discovery.ts";
 import "../../src/extensions/extension-loader.ts";
-import type { Slot } from "../../src/extensions/extension.ts";
+import type { Slot } from "../../src/extensions/providers.ts";
 import { NEVER_MS, SCHEDULE_KIND } from "../../src/extensions/schedule-row.ts";
 import { type SimulatedHost, simulatedHost } from "../../src/host/simulated-host.ts";
 import { type SimulatedProcess, simulatedProcess } from "../../src/host/simulated-process.ts";
