@@ -269,7 +269,7 @@ export class MailboxActor implements CapabilityActor {
     if (this.#asked.size === 0 || this.#mailbox.hasPlace) return false;
     if (this.#mailbox.concurrency === 1) return true;
     const causes = new Set([...this.#asked.values()].map(({ cause }) => cause));
-    return [...this.#mailbox.handled].every(({ message }) => causes.has(message.metadata.id));
+    return this.#mailbox.handled.every(({ message }) => causes.has(message.metadata.id));
   }
 
   given(): ReadonlySet<string> {
