@@ -7,9 +7,10 @@ import { error, reply } from "../message/lineage.ts";
 import { reasonOf } from "../message/reasons.ts";
 import type { Answers } from "./answers.ts";
 import type { EventStreams } from "./event-streams.ts";
-import type { Connection, Inbound, Origin } from "./inbound.ts";
+import type { Inbound } from "./inbound.ts";
 import type { Lanes } from "./lanes.ts";
 import type { LiveQueries } from "./live-queries.ts";
+import type { Connection, Origin } from "./pending-request.ts";
 import type { PendingTable } from "./pending-table.ts";
 import type { RequestDispatch } from "./request-dispatch.ts";
 

@@ -3,7 +3,7 @@ import { describe, expect, test } from "vitest";
 import { app } from "../../src/app/app.ts";
 import type { MetricsView } from "../../src/kernel/metrics.ts";
 import { LIVE_QUERIES_MAX, VIEW_EVERY_MS } from "../../src/limits.ts";
-import type { Connection } from "../../src/loop/inbound.ts";
+import type { Connection } from "../../src/loop/pending-request.ts";
 import type { Message } from "../../src/message/envelope.ts";
 import type { Json } from "../../src/message/json.ts";
 import { Machine, openOn } from "./app-setup.ts";
