@@ -14,6 +14,7 @@ import { KERNEL_REASONS } from "../message/reasons.ts";
 import { addEventRoutes } from "./event-routes.ts";
 import { checkGate, checkHost, type GateOptions, LOOPBACK_HOSTS } from "./gate.ts";
 import type { HttpContext, HttpEnv, HttpKernel, HttpParts } from "./http-context.ts";
+import { addWebhookRoutes, type IncomingWebhook } from "./incoming-webhook.ts";
 import { addLineRoutes } from "./line-routes.ts";
 import type { Measured } from "./metrics-text.ts";
 import { METRICS_TYPE, metricsText } from "./metrics-text.ts";
@@ -37,13 +38,15 @@ export interface HttpAppOptions extends Partial<GateOptions> {
    * without a token.
    */
   readonly pages?: (request: Request) => Response | Promise<Response>;
+  /** Webhooks of other services, at `/hooks/{name}`. They bring a signature in place of a token. */
+  readonly webhooks?: readonly IncomingWebhook[];
   readonly host?: Host;
 }
 
 /** Finds the principal of a request; undefined refuses it with 401. */
 export type Authenticate = (request: Request) => Principal | undefined | Promise<Principal | undefined>;
 
-const KNOWN = { hosts: true, cors: true, authenticate: true, pages: true, host: true } as const;
+const KNOWN = { hosts: true, cors: true, authenticate: true, pages: true, webhooks: true, host: true } as const;
 const ANONYMOUS: Principal = { name: "anonymous", scopes: ["read", "send", "publish", "operate"] };
 const OPEN_PATHS = ["/livez", "/readyz"];
 /** Paths of the kernel; all others may be those of pages. */
@@ -74,7 +77,7 @@ export function httpApp(served: Served, options: HttpAppOptions = {}): Hono<Http
 export function makeHttpApp(served: Served, options: HttpAppOptions = {}): HttpApp {
   const problem = unknownOption(options, KNOWN);
   if (problem !== undefined) throw new TypeError(`httpApp: ${problem}`);
-  const { host = systemHost(), hosts = LOOPBACK_HOSTS, cors = [], authenticate, pages } = options;
+  const { host = systemHost(), hosts = LOOPBACK_HOSTS, cors = [], authenticate, pages, webhooks = [] } = options;
   const kernel = "kernel" in served ? served.kernel : served;
   const requests = new RequestCounts();
   const parts: HttpParts = { host, kernel, streams: new Set(), webSockets: new Set(), requests, isDraining: false };
@@ -90,6 +93,10 @@ export function makeHttpApp(served: Served, options: HttpAppOptions = {}): HttpA
     if (pages !== undefined && !OWN_PATH.test(context.req.path)) {
       checkHost(hosts, context.req.raw.headers);
       return pages(context.req.raw);
+    }
+    if (context.req.path.startsWith("/hooks/")) {
+      checkHost(hosts, context.req.raw.headers);
+      return next();
     }
     checkGate({ hosts, cors }, context.req.raw.headers);
     const origin = context.req.header("origin");
@@ -107,6 +114,7 @@ export function makeHttpApp(served: Served, options: HttpAppOptions = {}): HttpA
   addEventRoutes(app, parts);
   addLineRoutes(app, parts);
   addMetaRoutes(app, parts);
+  addWebhookRoutes(app, parts, webhooks);
   const admit = async (request: Request, address: string) => {
     checkGate({ hosts, cors }, request.headers);
     if (authenticate === "none" || request.headers.has("authorization")) return identify.principalOf(request, address);
