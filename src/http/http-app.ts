@@ -10,13 +10,18 @@ import { systemHost } from "../host/system-host.ts";
 import { AUTH_FAILURE_ADDRESSES_MAX, AUTH_FAILURES_A_MINUTE_MAX } from "../limits.ts";
 import { Failure } from "../message/error-data.ts";
 import { unknownOption } from "../message/near-word.ts";
+import { KERNEL_REASONS } from "../message/reasons.ts";
 import { addEventRoutes } from "./event-routes.ts";
 import { checkGate, checkHost, type GateOptions, LOOPBACK_HOSTS } from "./gate.ts";
 import type { HttpContext, HttpEnv, HttpKernel, HttpParts } from "./http-context.ts";
 import { addWebhookRoutes, type IncomingWebhook } from "./incoming-webhook.ts";
 import { addLineRoutes } from "./line-routes.ts";
-import { addMetaRoutes } from "./meta-routes.ts";
+import type { Measured } from "./metrics-text.ts";
+import { METRICS_TYPE, metricsText } from "./metrics-text.ts";
+import type { DescribedType } from "./openapi.ts";
+import { openApi } from "./openapi.ts";
 import type { Principal } from "./principal.ts";
+import { requireScope } from "./principal.ts";
 import { problemOf } from "./problem.ts";
 import { RequestCounts } from "./request-counts.ts";
 import { RequestRoutes } from "./request-routes.ts";
@@ -191,4 +196,33 @@ function allowOrigin(headers: Headers, origin: string): void {
     "millrace-request-id, millrace-journal-id, idempotency-replayed, location, retry-after, server-timing",
   );
   headers.append("vary", "origin");
+}
+
+/**
+ * Health for load balancers, metrics, and the description of the types. SPEC: W20, W24.
+ */
+function addMetaRoutes(app: Hono<HttpEnv>, parts: HttpParts): void {
+  const { kernel } = parts;
+  app.get("/livez", () => new Response("live\n"));
+  app.get("/readyz", () => (parts.isDraining ? new Response("draining\n", { status: 503 }) : new Response("ready\n")));
+  app.get("/openapi.json", async (context) => {
+    requireScope(context.get("principal"), "read");
+    const { types } = (await kernel.query("Syscall.Describe", null)) as unknown as { types: readonly DescribedType[] };
+    return Response.json(openApi(types));
+  });
+  app.get("/metrics", async (context) => {
+    requireScope(context.get("principal"), "read");
+    const measured = (await kernel.query("Kernel.Metrics", null)) as never as Measured;
+    const server = {
+      requests: parts.requests.all,
+      ...{ streams: parts.streams.size, webSockets: parts.webSockets.size },
+    };
+    return new Response(metricsText(measured, server), { headers: { "content-type": METRICS_TYPE } });
+  });
+  app.get("/v1/problems/:reason", (context) => {
+    const reason = context.req.param("reason").toUpperCase().replaceAll("-", "_");
+    const code = KERNEL_REASONS[reason as keyof typeof KERNEL_REASONS];
+    if (code === undefined) return Response.json({ reason, origin: "an app of this kernel" });
+    return Response.json({ reason, status: code, origin: "the kernel" });
+  });
 }
