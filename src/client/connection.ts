@@ -9,8 +9,8 @@ import type { Json } from "../message/json.ts";
 import { command } from "../message/lineage.ts";
 import type { KernelClient, Status } from "./kernel-client.ts";
 import type { Source } from "./link.ts";
-import type { SubscribeOptions } from "./subscription.ts";
 import { messagesOf, pause } from "./message-stream.ts";
+import type { SubscribeOptions } from "./subscription.ts";
 
 /** A kernel in another process, typed by its apps. */
 export interface Connected<A> extends Caller<A>, AsyncDisposable {

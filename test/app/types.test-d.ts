@@ -38,9 +38,16 @@ interface Item {
   tags?: string[];
 }
 
+interface Turn {
+  role: "user" | "assistant";
+  text: string;
+}
+
 const shop = app("shop", ({ cell, collection, computed, effect, event }) => {
   const prices = cell<number[]>("prices", []);
   const maybe = cell<Item>("maybe");
+  const turns = cell<Turn[]>("turns", []);
+  const byThread = cell<Record<string, Turn[]>>("byThread", {});
   const sum = computed("sum", () => prices.get().reduce((a, b) => a + b, 0));
   const placed = event("Order.Placed", type<{ price: number }>());
   const paid = event("Order.Paid", z.object({ price: z.number(), currency: z.string().default("EUR") }));
@@ -214,6 +221,18 @@ const shop = app("shop", ({ cell, collection, computed, effect, event }) => {
         tx.set(prices, ["1"]);
         // @ts-expect-error
         tx.update(prices, () => "1");
+        // @ts-expect-error
+        tx.update(prices, (all) => all.length);
+        // [A45] A literal in the result has the type of the cell, not `string`.
+        tx.update(turns, (all) => [...all, { role: "user", text: "hello" }]);
+        tx.update(turns, (all) => all.map((turn) => ({ ...turn, role: "assistant" })));
+        tx.update(byThread.key("a"), (all = []) => [...all, { role: "user", text: "hello" }]);
+        // @ts-expect-error No role has this name.
+        tx.update(turns, (all) => [...all, { role: "guest", text: "hello" }]);
+        // @ts-expect-error [A45] A computed value is not written.
+        tx.update(sum, (n) => n + 1);
+        // @ts-expect-error
+        tx.set(sum, 3);
         tx.push(prices, 3);
         tx.emit(placed, { price: order.price });
         // @ts-expect-error The data has the event's type.
@@ -321,7 +340,7 @@ rule("[A5] a command is a function or a definition", () => {
   app("parts", () => ({ commands: { "Parts.Count": 3 } }));
 });
 
-rule("[A14] [A6] the data of a command or event has the type of its value", () => shop);
+rule("[A14] [A6] [A45] the data of a command, an event and an update has the type of its value", () => shop);
 
 const billing = app("billing", () => ({
   commands: { "Billing.Pay": (data: { amount: number }) => ({ paid: data.amount }) },
