@@ -19,12 +19,20 @@ const targets = Object.values(manifest.exports).flatMap((target) =>
 );
 const entries = [...targets, "./dist/cli/main.js"].map((target) => target.slice("./dist/".length, -".js".length));
 
+/** A package, and its sub-paths. */
+function withSubPaths(name: string): RegExp {
+  return new RegExp(`^${name.replaceAll(/[.+]/g, "\\$&")}(?:/|$)`);
+}
+
 await build({
   cwd: root,
   input: Object.fromEntries(entries.map((entry) => [entry, `src/${entry}.ts`])),
   platform: "node",
   plugins: [plainFields()],
-  external: [/^node:/, ...Object.keys(manifest.dependencies), ...Object.keys(manifest.peerDependencies)],
+  external: [
+    /^node:/,
+    ...[...Object.keys(manifest.dependencies), ...Object.keys(manifest.peerDependencies)].map(withSubPaths),
+  ],
   // Without `using` and other new syntax: browsers and bundlers load the core too.
   transform: { target: "node22.18" },
   logLevel: "warn",

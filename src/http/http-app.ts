@@ -13,10 +13,12 @@ import { addEventRoutes } from "./event-routes.ts";
 import { checkGate, checkHost, type GateOptions, LOOPBACK_HOSTS } from "./gate.ts";
 import type { HttpContext, HttpEnv, HttpKernel, HttpParts } from "./http-context.ts";
 import { addLineRoutes } from "./line-routes.ts";
+import { addMcpRoutes, type McpRouteOptions } from "./mcp-routes.ts";
 import { addMetaRoutes } from "./meta-routes.ts";
 import type { Principal } from "./principal.ts";
 import { problemOf } from "./problem.ts";
 import { RequestRoutes } from "./request-routes.ts";
+import { Requests } from "./requests.ts";
 
 /** Options of `httpApp`: tokens, hosts and origins. */
 export interface HttpAppOptions extends Partial<GateOptions> {
@@ -30,13 +32,15 @@ export interface HttpAppOptions extends Partial<GateOptions> {
    * without a token.
    */
   readonly pages?: (request: Request) => Response | Promise<Response>;
+  /** Serves agents at `/mcp`, by the Model Context Protocol. Needs `@modelcontextprotocol/server`. */
+  readonly mcp?: McpRouteOptions;
   readonly host?: Host;
 }
 
 /** Finds the principal of a request; undefined refuses it with 401. */
 export type Authenticate = (request: Request) => Principal | undefined | Promise<Principal | undefined>;
 
-const KNOWN = { hosts: true, cors: true, authenticate: true, pages: true, host: true } as const;
+const KNOWN = { hosts: true, cors: true, authenticate: true, pages: true, mcp: true, host: true } as const;
 const ANONYMOUS: Principal = { name: "anonymous", scopes: ["read", "send", "publish", "operate"] };
 const OPEN_PATHS = ["/livez", "/readyz"];
 /** Paths of the kernel; all others may be those of pages. */
@@ -67,7 +71,7 @@ export function httpApp(served: Served, options: HttpAppOptions = {}): Hono<Http
 export function makeHttpApp(served: Served, options: HttpAppOptions = {}): HttpApp {
   const problem = unknownOption(options, KNOWN);
   if (problem !== undefined) throw new TypeError(`httpApp: ${problem}`);
-  const { host = systemHost(), hosts = LOOPBACK_HOSTS, cors = [], authenticate, pages } = options;
+  const { host = systemHost(), hosts = LOOPBACK_HOSTS, cors = [], authenticate, pages, mcp } = options;
   const kernel = "kernel" in served ? served.kernel : served;
   const parts: HttpParts = { host, kernel, streams: new Set(), isDraining: false };
   const app = new Hono<HttpEnv>();
@@ -90,10 +94,12 @@ export function makeHttpApp(served: Served, options: HttpAppOptions = {}): HttpA
   });
   app.onError((error) => problemOf(error));
   app.notFound(({ req }) => problemOf(new Failure(404, `nothing is at ${req.method} ${req.path}; see /openapi.json`)));
-  new RequestRoutes(parts).addTo(app);
+  const requests = new Requests(parts);
+  new RequestRoutes(parts, requests).addTo(app);
   addEventRoutes(app, parts);
   addLineRoutes(app, parts);
   addMetaRoutes(app, parts);
+  if (mcp !== undefined) addMcpRoutes(app, parts, requests, mcp);
   const admit = async (request: Request, address: string) => {
     checkGate({ hosts, cors }, request.headers);
     if (authenticate === "none" || request.headers.has("authorization")) return identify.principalOf(request, address);

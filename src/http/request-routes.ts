@@ -6,18 +6,18 @@
  *     GET  /v1/requests/{id}        the answer of an earlier command, also after a restart
  */
 import type { Hono } from "hono";
-import { HTTP_REQUESTS_MAX, HTTP_WAIT_MS } from "../limits.ts";
+import { HTTP_WAIT_MS } from "../limits.ts";
 import { contentId } from "../message/content-id.ts";
 import { isMessageType, type Message } from "../message/envelope.ts";
 import { type ErrorData, errorData, Failure } from "../message/error-data.ts";
 import type { Json } from "../message/json.ts";
-import { Exchange } from "./exchange.ts";
 import type { HttpContext, HttpEnv, HttpParts } from "./http-context.ts";
 import { idOfKey } from "./idempotency.ts";
 import { parseJson, readBytes } from "./json-body.ts";
 import { requireCommand } from "./message-scope.ts";
 import { actionOf, type Principal, requireScope } from "./principal.ts";
 import { problemResponse } from "./problem.ts";
+import type { Requests } from "./requests.ts";
 
 /** A client that waits for a request is answered within this time, and may ask again. */
 const POLL_MS = 100;
@@ -33,11 +33,11 @@ interface RequestStatus {
 
 export class RequestRoutes {
   readonly #parts: HttpParts;
-  /** Requests without an answer, by principal. */
-  readonly #inFlight = new Map<string, number>();
+  readonly #requests: Requests;
 
-  constructor(parts: HttpParts) {
+  constructor(parts: HttpParts, requests: Requests) {
     this.#parts = parts;
+    this.#requests = requests;
   }
 
   addTo(app: Hono<HttpEnv>): void {
@@ -72,34 +72,16 @@ export class RequestRoutes {
     { kind, type, data, id }: { kind: "command" | "query"; type: string; data: Json; id: string },
     waitMs: number,
   ): Promise<Response> {
-    const { kernel } = this.#parts;
-    const principal = context.get("principal");
-    const exchange = new Exchange(this.#parts.host.id(), principal);
-    const leave = () => exchange.leave(kernel.loop);
-    this.#count(principal, 1);
-    try {
-      kernel.loop.receive(this.#message({ kind, type, data, id }, context), exchange);
-      const answer = await this.#within(exchange.answer, waitMs, context.req.raw.signal, leave);
-      if (answer === undefined) return running(id);
-      return answerResponse(context, kind, answer, id);
-    } finally {
-      this.#count(principal, -1);
-    }
+    const message = this.#message({ kind, type, data, id }, context);
+    const wait = { ms: waitMs, signal: context.req.raw.signal };
+    const answer = await this.#requests.ask(context.get("principal"), message, wait);
+    return answer === undefined ? running(id) : answerResponse(context, kind, answer, id);
   }
 
   /** `Prefer: respond-async`: the command is in the journal when the client gets its address. */
   async #sendLater(context: HttpContext, { type, data, id }: { type: string; data: Json; id: string }) {
-    const sent = { kind: "command", type: "Journal.Send", data: { type, data }, id } as const;
-    const principal = context.get("principal");
-    const exchange = new Exchange(this.#parts.host.id(), principal);
-    this.#count(principal, 1);
-    let answer: Message;
-    try {
-      this.#parts.kernel.loop.receive(this.#message(sent, context), exchange);
-      answer = await exchange.answer;
-    } finally {
-      this.#count(principal, -1);
-    }
+    const message = this.#message({ kind: "command", type: "Journal.Send", data: { type, data }, id }, context);
+    const answer = await this.#requests.ask(context.get("principal"), message);
     if (answer.kind === "error") return problemResponse(answer.data as ErrorData, { requestId: id });
     return running((answer.data as { id: string }).id);
   }
@@ -120,51 +102,14 @@ export class RequestRoutes {
     };
   }
 
-  /** The answer; undefined if the time has passed or the client has left, for which `leave` is called. */
-  #within(
-    answer: Promise<Message>,
-    waitMs: number,
-    signal: AbortSignal,
-    leave: () => void,
-  ): Promise<Message | undefined> {
-    return new Promise((resolve) => {
-      const end = (given: Message | undefined) => {
-        timer.cancel();
-        signal.removeEventListener("abort", left);
-        resolve(given);
-      };
-      // The response reaches no client; it ends the count of the request.
-      const left = () => {
-        leave();
-        end(undefined);
-      };
-      const timer = this.#parts.host.timer(waitMs, () => end(undefined), { keepAlive: false });
-      signal.addEventListener("abort", left);
-      if (signal.aborted) left();
-      void answer.then(end);
-    });
-  }
-
-  #count({ name }: Principal, by: number): void {
-    const count = (this.#inFlight.get(name) ?? 0) + by;
-    if (by > 0 && count > HTTP_REQUESTS_MAX)
-      throw new Failure(429, `the token "${name}" has ${HTTP_REQUESTS_MAX} requests under way, its limit`);
-    if (count === 0) this.#inFlight.delete(name);
-    else this.#inFlight.set(name, count);
-  }
-
   // Earlier requests
   // -------------------------------------------------------------------------------------------------
 
   /** Waits for the answer of a request as long as `wait` says, in seconds. */
   async #status(context: HttpContext): Promise<Response> {
     const principal = context.get("principal");
-    this.#count(principal, 1);
-    try {
-      return await this.#untilDone(context, principal);
-    } finally {
-      this.#count(principal, -1);
-    }
+    using _ = this.#requests.count(principal);
+    return await this.#untilDone(context, principal);
   }
 
   async #untilDone(context: HttpContext, principal: Principal): Promise<Response> {
