@@ -49,7 +49,7 @@ export const collectionBenchmark: Benchmark = {
 async function open(directory: string) {
   const store = await openSqliteStore({ path: join(directory, "store.db"), host, durability: "process" });
   const space = await Space.open({ store, host, name: "s" });
-  const tasks = space.collection<{ readonly done: boolean; readonly hours: number }>("tasks", {
+  const tasks = space.collection<{ readonly done: boolean; readonly hours: number }, "by_done">("tasks", {
     indexes: [index("by_done", (task) => [task.done, task.hours], { totals: 1 })],
     sums: { hours: (task) => task.hours },
   });
@@ -82,7 +82,7 @@ function inserts(which: keyof typeof SIZES): (scene: Scene) => Promise<Sample> {
     // A copy: every run begins with the same number of elements.
     cpSync(await filled(scene, SIZES[which](scene.scale)), scene.directory, { recursive: true });
     const { space, tasks, insert, close } = await open(scene.directory);
-    const group = { index: "by_done", key: [false] };
+    const group = { index: "by_done", key: [false] } as const;
     const totals = space.computed("totals", () => [tasks.count(group), tasks.sum("hours", group)]);
     let calls = 0;
     const stop = totals.sink(() => calls++);

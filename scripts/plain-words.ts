@@ -96,10 +96,11 @@ function lineAt(code: string, start: number): number {
   return code.slice(0, start).split("\n").length;
 }
 
-/** Code, addresses and statements of SQL are no prose. */
+/** Ids of rules, code, addresses and statements of SQL are no prose. */
 function plainText(text: string): string {
   if (/^\s*(?:SELECT|INSERT|UPDATE|DELETE|CREATE|WITH|PRAGMA|VALUES|DO|ON CONFLICT)\b/.test(text)) return "";
   return text
+    .replace(/^(?:\[[A-Z]\d+\] ?)+/, "")
     .replaceAll(/`[^`]*`/g, "X")
     .replaceAll(/\]\([^)]*\)/g, "]")
     .replaceAll(/\bON CONFLICT[^"]*\bNOTHING\b/g, "");

@@ -1,9 +1,9 @@
 /** Tasks in a collection. Its totals are kept with each write, so a command costs the same among 10 tasks and 100,000. */
-import { type AppParts, command, index } from "millrace";
+import { type AppParts, command, index, type } from "millrace";
 import { shape } from "./shape.ts";
 
-const OPEN = { index: "by_done", key: [false] };
-const DONE = { index: "by_done", key: [true] };
+const OPEN = { index: "by_done", key: [false] } as const;
+const DONE = { index: "by_done", key: [true] } as const;
 
 interface Task {
   title: string;
@@ -12,7 +12,7 @@ interface Task {
 }
 
 export function tasksOf({ collection, computed, event }: AppParts) {
-  const tasks = collection<Task>("tasks", {
+  const tasks = collection("tasks", type<Task>(), {
     indexes: [index("by_done", (task) => [task.done], { totals: 1 })],
     sums: { hours: (task) => task.hours },
   });

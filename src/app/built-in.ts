@@ -98,6 +98,7 @@ export interface BuiltInQueries {
   "Kernel.Journal": (data: JsonObject | null) => JsonObject;
   "Kernel.Failures": (data: JsonObject | null) => JsonObject;
   "Kernel.Actors": () => { readonly actors: readonly JsonObject[] };
+  "Kernel.Metrics": () => JsonObject;
   "Kernel.Timers": (data: { readonly limit?: number } | null) => { readonly timers: readonly JsonObject[] };
   "Kernel.Request": (data: { readonly id: string }) => JsonObject;
   "Kernel.Tokens": () => { readonly tokens: readonly JsonObject[] };

@@ -9,6 +9,7 @@
 import type { Host } from "../host/host.ts";
 import { HANDLINGS_MAX } from "../limits.ts";
 import type { Message } from "../message/envelope.ts";
+import { HandlingMetrics, outcomeOf } from "./handling-metrics.ts";
 
 export interface HandlingView {
   readonly id: string;
@@ -66,6 +67,8 @@ export class HandlingRing {
   /** Added to the monotonic clock it gives the wall clock: one look at a clock is enough for both. */
   readonly #wallBaseMs: number;
   #next = 0;
+  /** Counts and durations of all handlings since the start. */
+  readonly metrics = new HandlingMetrics();
 
   constructor(host: Host, size: number = HANDLINGS_MAX) {
     this.#host = host;
@@ -104,7 +107,11 @@ export class HandlingRing {
     if (!texts || this.#places[at] !== place || texts.outcome !== undefined) return;
     texts.outcome = outcome;
     this.#begunAt[at] = begunAt;
-    this.#endedAt[at] = this.#host.monotonic();
+    const endedAt = this.#host.monotonic();
+    this.#endedAt[at] = endedAt;
+    const givenAt = this.#givenAt[at] as number;
+    const waitedMs = begunAt === NEVER ? undefined : begunAt - givenAt;
+    this.metrics.ended(texts, outcomeOf(outcome), endedAt - givenAt, waitedMs);
   }
 
   /** Handlings whose message has one of the ids, is caused by one, or correlates with one; the oldest first. */

@@ -43,10 +43,10 @@ export function index<T, const Name extends string = string>(
 }
 
 /** Options of a collection: indexes, sums and a schema. */
-export interface CollectionOptions<T, Names extends string = string> {
+export interface CollectionOptions<T, Names extends string = string, Sums extends string = string> {
   readonly indexes?: readonly Index<T, Names>[];
   /** Numbers of an element that `sum` adds up, by name. */
-  readonly sums?: Readonly<Record<string, (element: T) => number>>;
+  readonly sums?: Readonly<Record<Sums, (element: T) => number>>;
   /** Checks every element that is written. */
   readonly schema?: StandardSchema<T> | undefined;
 }
@@ -99,8 +99,8 @@ interface Derived {
 
 const NOTHING: Derived = { keys: new Map(), groups: [], sums: {} };
 
-/** `Names` are the declared indexes, if the compiler knows them. */
-export class Collection<T, Names extends string = string> {
+/** `Names` are the declared indexes and `Sums` the declared sums, if the compiler knows them. */
+export class Collection<T, Names extends string = string, Sums extends string = string> {
   readonly name: string;
   readonly #space: BaseSpace;
   readonly #replica: Replica;
@@ -203,7 +203,7 @@ export class Collection<T, Names extends string = string> {
   }
 
   /** The declared sum over all elements, or those of a group. Kept with each write: no element is read. */
-  sum(name: string, group?: Group<Names>): number {
+  sum(name: Sums, group?: Group<Names>): number {
     if (this.#options.sums?.[name] === undefined)
       throw misuse(`collection "${this.name}" declares no sum "${name}"; declare sums: { ${name}: (element) => … }`);
     return this.#totals.sum(this.#groupKey(group), name);
@@ -340,9 +340,23 @@ export class Collection<T, Names extends string = string> {
 }
 
 /** The result of `space.collection`: elements are JSON, and frozen. */
-export type CollectionOf<T, Names extends string = string> = Collection<Stored<T>, Names>;
+export type CollectionOf<T, Names extends string = string, Sums extends string = string> = Collection<
+  Stored<T>,
+  Names,
+  Sums
+>;
 /** Options of a collection whose elements are checked to be JSON. */
-export type ElementOptions<T, Names extends string = string> = CollectionOptions<AsJson<T>, Names>;
+export type ElementOptions<T, Names extends string = string, Sums extends string = string> = CollectionOptions<
+  AsJson<T>,
+  Names,
+  Sums
+>;
+/**
+ * The compiler infers all type arguments or none: the names of indexes would be any text beside a given type of the
+ * elements. The error of such an index is this sentence.
+ */
+export type NamesFollowSchema =
+  'the names of indexes are not known beside <T>; write collection(name, type<T>(), { indexes }) or <T, "name">';
 
 function groupOf(by: string, values: readonly IndexValue[], collection: string): string {
   return `${by}/${encodeKey(values, `index "${by}" of collection "${collection}"`)}`;

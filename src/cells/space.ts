@@ -6,7 +6,13 @@ import { requireReceiptPolicy } from "../store/receipt-keeper.ts";
 import { Replica } from "../store/replica.ts";
 import { BaseSpace, type SpaceOptions } from "./base-space.ts";
 import type { Cell, ListCell } from "./cell.ts";
-import { Collection, type CollectionOf, type CollectionOptions, type ElementOptions } from "./collection.ts";
+import {
+  Collection,
+  type CollectionOf,
+  type CollectionOptions,
+  type ElementOptions,
+  type NamesFollowSchema,
+} from "./collection.ts";
 import type { Each, ListOptions } from "./list-children.ts";
 import { filter, flatMap, listAt, map } from "./lists.ts";
 import type { Launched, LaunchOptions, Pattern, Piece, PieceParts } from "./piece.ts";
@@ -40,17 +46,17 @@ export class Space extends BaseSpace {
 
   /**
    * Many elements, each in a document of its own, with indexes and totals; see `collection.ts`. With a schema in the
-   * second place, the names of the indexes are checked where pages and totals are read.
+   * second place, the names of the indexes and sums are checked where pages and totals are read.
    */
-  collection<Schema extends StandardSchema, const Names extends string = never>(
+  collection<T, const Names extends string = NamesFollowSchema>(
+    name: string,
+    options?: ElementOptions<T, Names> & { readonly "~standard"?: never },
+  ): CollectionOf<T, Names>;
+  collection<Schema extends StandardSchema, const Names extends string = never, const Sums extends string = never>(
     name: string,
     schema: Schema,
-    options?: Omit<ElementOptions<Described<Schema>, Names>, "schema">,
-  ): CollectionOf<Described<Schema>, Names>;
-  collection<T, const Names extends string = string>(
-    name: string,
-    options?: ElementOptions<T, Names>,
-  ): CollectionOf<T, Names>;
+    options?: Omit<ElementOptions<Described<Schema>, Names, Sums>, "schema">,
+  ): CollectionOf<Described<Schema>, Names, Sums>;
   collection<T>(
     name: string,
     second: StandardSchema<T> | CollectionOptions<T> = {},

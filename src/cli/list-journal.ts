@@ -69,15 +69,16 @@ export const requests: Listing<RequestItem> = {
   head: ["id", "state", "sent", "kind", "type", "capability"],
   takes: ["limit"],
   find: async (call) => {
+    const limit = readLimit(call);
     const file = existingStore(undefined, call.environment);
     const waiting = await askIfRunning<{ requests: readonly PendingView[] }>(call, "Kernel.Requests");
     await using store = await openStoreForReading(systemHost(), file);
-    const commands = await store.query({ kind: "command", order: "descending", limit: readLimit(call) });
+    const commands = await store.query({ kind: "command", order: "descending", limit });
     // This query itself waits for its answer too, so it is left out.
     const others = (waiting?.requests ?? []).filter(({ type }) => type !== "Kernel.Requests");
     const known = new Set(others.map(({ id }) => id));
     const kept = commands.map(keptItem).filter(({ id }) => !known.has(id));
-    return [...others.map(waitingItem), ...kept].slice(0, readLimit(call));
+    return [...others.map(waitingItem), ...kept].slice(0, limit);
   },
   cells: ({ id, state, sentAtMs, kind, type, capability }) => [
     id,
@@ -108,9 +109,10 @@ async function rows(call: VerbCall, query: Omit<JournalQuery, "limit">): Promise
   const host = systemHost();
   const { topic } = call.options;
   const filter = readFilter(call.options["filter"], host);
+  const limit = readLimit(call);
   await using store = await openStoreForReading(host, existingStore(undefined, call.environment));
   const named = typeof topic === "string" ? { named: topic } : {};
-  return newestRows({ host, store }, filter, { ...query, ...named, limit: readLimit(call) });
+  return await newestRows({ host, store }, filter, { ...query, ...named, limit });
 }
 
 /** The nearest of the topics in the last rows. */

@@ -47,7 +47,8 @@ async function publishOne(parts: HttpParts, context: HttpContext, data: Json): P
   const id = key === undefined ? parts.host.id() : idOfKey(context.get("principal"), key);
   const answer = await publish(parts, context, { type, data, id });
   if (answer.kind === "error") return problemResponse(answer.data as ErrorData, { requestId: id });
-  return Response.json(answer.data, { status: 201 });
+  const { id: journalId } = answer.data as { readonly id: number };
+  return Response.json(answer.data, { status: 201, headers: { "millrace-journal-id": String(journalId) } });
 }
 
 function publish(

@@ -15,6 +15,8 @@ export class Exchange implements Connection {
   readonly answer: Promise<Message>;
   /** Whether it has the answer. */
   isOver = false;
+  /** When the handler began, on the monotonic clock, if its actor tells. */
+  begunAt: number | undefined;
   #resolve!: (answer: Message) => void;
 
   constructor(id: string, { name, clearance }: Principal) {
@@ -26,8 +28,9 @@ export class Exchange implements Connection {
     });
   }
 
-  deliver(answer: Message): void {
+  deliver(answer: Message, begunAt?: number): void {
     this.isOver = true;
+    this.begunAt = begunAt;
     this.#resolve(answer);
   }
 

@@ -4,12 +4,14 @@
  *     gate (Host, Origin) -> token -> route -> one message to the loop -> answer, problem or stream
  */
 import { Hono } from "hono";
+import { routePath } from "hono/route";
 import type { Host } from "../host/host.ts";
 import { systemHost } from "../host/system-host.ts";
 import { AUTH_FAILURE_ADDRESSES_MAX, AUTH_FAILURES_A_MINUTE_MAX } from "../limits.ts";
 import { Failure } from "../message/error-data.ts";
 import { unknownOption } from "../message/near-word.ts";
 import { addEventRoutes } from "./event-routes.ts";
+import { Exchanges } from "./exchanges.ts";
 import { checkGate, checkHost, type GateOptions, LOOPBACK_HOSTS } from "./gate.ts";
 import type { HttpContext, HttpEnv, HttpKernel, HttpParts } from "./http-context.ts";
 import { addLineRoutes } from "./line-routes.ts";
@@ -17,8 +19,8 @@ import { addMcpRoutes, type McpRouteOptions } from "./mcp-routes.ts";
 import { addMetaRoutes } from "./meta-routes.ts";
 import type { Principal } from "./principal.ts";
 import { problemOf } from "./problem.ts";
+import { RequestCounts } from "./request-counts.ts";
 import { RequestRoutes } from "./request-routes.ts";
-import { Requests } from "./requests.ts";
 
 /** Options of `httpApp`: tokens, hosts and origins. */
 export interface HttpAppOptions extends Partial<GateOptions> {
@@ -73,9 +75,15 @@ export function makeHttpApp(served: Served, options: HttpAppOptions = {}): HttpA
   if (problem !== undefined) throw new TypeError(`httpApp: ${problem}`);
   const { host = systemHost(), hosts = LOOPBACK_HOSTS, cors = [], authenticate, pages, mcp } = options;
   const kernel = "kernel" in served ? served.kernel : served;
-  const parts: HttpParts = { host, kernel, streams: new Set(), isDraining: false };
+  const requests = new RequestCounts();
+  const parts: HttpParts = { host, kernel, streams: new Set(), webSockets: new Set(), requests, isDraining: false };
   const app = new Hono<HttpEnv>();
   const identify = new Identification(host, kernel, authenticate);
+  app.use(async (context, next) => {
+    await next();
+    const isPage = pages !== undefined && !OWN_PATH.test(context.req.path);
+    requests.add(isPage ? "pages" : routePath(context, -1), context.res.status);
+  });
   app.use(async (context, next) => {
     if (OPEN_PATHS.includes(context.req.path)) return next();
     if (pages !== undefined && !OWN_PATH.test(context.req.path)) {
@@ -94,12 +102,12 @@ export function makeHttpApp(served: Served, options: HttpAppOptions = {}): HttpA
   });
   app.onError((error) => problemOf(error));
   app.notFound(({ req }) => problemOf(new Failure(404, `nothing is at ${req.method} ${req.path}; see /openapi.json`)));
-  const requests = new Requests(parts);
-  new RequestRoutes(parts, requests).addTo(app);
+  const exchanges = new Exchanges(parts);
+  new RequestRoutes(parts, exchanges).addTo(app);
   addEventRoutes(app, parts);
   addLineRoutes(app, parts);
   addMetaRoutes(app, parts);
-  if (mcp !== undefined) addMcpRoutes(app, parts, requests, mcp);
+  if (mcp !== undefined) addMcpRoutes(app, parts, exchanges, mcp);
   const admit = async (request: Request, address: string) => {
     checkGate({ hosts, cors }, request.headers);
     if (authenticate === "none" || request.headers.has("authorization")) return identify.principalOf(request, address);
@@ -176,6 +184,9 @@ function preflight(origin: string): Response {
 
 function allowOrigin(headers: Headers, origin: string): void {
   headers.set("access-control-allow-origin", origin);
-  headers.set("access-control-expose-headers", "millrace-request-id, idempotency-replayed, location, retry-after");
+  headers.set(
+    "access-control-expose-headers",
+    "millrace-request-id, millrace-journal-id, idempotency-replayed, location, retry-after, server-timing",
+  );
   headers.append("vary", "origin");
 }

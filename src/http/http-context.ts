@@ -4,6 +4,7 @@ import type { Host } from "../host/host.ts";
 import type { EventLoop } from "../loop/event-loop.ts";
 import type { Json } from "../message/json.ts";
 import type { Principal } from "./principal.ts";
+import type { RequestCounts } from "./request-counts.ts";
 
 /** A kernel as this room needs it; `Kernel` is one. */
 export interface HttpKernel {
@@ -21,11 +22,24 @@ export interface OpenStream {
   dismiss(): void;
 }
 
+/** A client of a WebSocket. */
+export interface OpenSocket {
+  readonly frames: number;
+  /** Reads no more. */
+  quiet(): void;
+  /** Answers open requests with 503, and ends in good order. */
+  close(): void;
+  cut(): void;
+}
+
 export interface HttpParts {
   readonly host: Host;
   readonly kernel: HttpKernel;
   /** Open streams, which end when the server drains. */
   readonly streams: Set<OpenStream>;
+  /** Clients of WebSockets. */
+  readonly webSockets: Set<OpenSocket>;
+  readonly requests: RequestCounts;
   /** Whether new work is refused. */
   isDraining: boolean;
 }

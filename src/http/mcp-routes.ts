@@ -9,9 +9,9 @@ import { LINE_BYTES_MAX } from "../limits.ts";
 import type { AgentKernel } from "../mcp/agent-kernel.ts";
 import { exposeProblem } from "../mcp/tools.ts";
 import { Failure } from "../message/error-data.ts";
+import type { Exchanges } from "./exchanges.ts";
 import type { HttpEnv, HttpParts } from "./http-context.ts";
 import { actionOf, type Principal, requireScope } from "./principal.ts";
-import type { Requests } from "./requests.ts";
 
 /** What agents see of a kernel. */
 export interface McpRouteOptions {
@@ -19,7 +19,12 @@ export interface McpRouteOptions {
   readonly expose: readonly string[];
 }
 
-export function addMcpRoutes(app: Hono<HttpEnv>, parts: HttpParts, requests: Requests, options: McpRouteOptions): void {
+export function addMcpRoutes(
+  app: Hono<HttpEnv>,
+  parts: HttpParts,
+  exchanges: Exchanges,
+  options: McpRouteOptions,
+): void {
   for (const pattern of options.expose) {
     const problem = exposeProblem(pattern);
     if (problem !== undefined) throw new TypeError(`httpApp: mcp.expose: ${problem}`);
@@ -28,7 +33,7 @@ export function addMcpRoutes(app: Hono<HttpEnv>, parts: HttpParts, requests: Req
   const load = async () => {
     const [{ createMcpHandler }, { mcpServer }] = await Promise.all([sdk(), import("../mcp/mcp-server.ts")]);
     return createMcpHandler(
-      ({ authInfo }) => mcpServer(agentOf(parts, requests, authInfo?.extra?.["principal"] as Principal), options),
+      ({ authInfo }) => mcpServer(agentOf(parts, exchanges, authInfo?.extra?.["principal"] as Principal), options),
       { maxRequestBodySize: LINE_BYTES_MAX },
     );
   };
@@ -52,14 +57,14 @@ async function sdk(): Promise<typeof import("@modelcontextprotocol/server")> {
   }
 }
 
-function agentOf({ host }: HttpParts, requests: Requests, principal: Principal): AgentKernel {
+function agentOf({ host }: HttpParts, exchanges: Exchanges, principal: Principal): AgentKernel {
   return {
     mint: host,
     principal: principal.name,
     allow: (kind, type) =>
       kind === "query" ? requireScope(principal, "read", type) : requireScope(principal, actionOf(type), type),
     request: async (message, signal) => {
-      const answer = await requests.ask(principal, message, { signal });
+      const answer = await exchanges.ask(exchanges.open(principal), message, { signal });
       if (answer === undefined) throw new Failure(499, "the agent no longer waits");
       return answer;
     },

@@ -4,6 +4,7 @@
 import type { Hono } from "hono";
 import { KERNEL_REASONS } from "../message/reasons.ts";
 import type { HttpEnv, HttpParts } from "./http-context.ts";
+import { METRICS_TYPE, type Measured, metricsText } from "./metrics-text.ts";
 import { type DescribedType, openApi } from "./openapi.ts";
 import { requireScope } from "./principal.ts";
 
@@ -15,6 +16,15 @@ export function addMetaRoutes(app: Hono<HttpEnv>, parts: HttpParts): void {
     requireScope(context.get("principal"), "read");
     const { types } = (await kernel.query("Syscall.Describe", null)) as unknown as { types: readonly DescribedType[] };
     return Response.json(openApi(types));
+  });
+  app.get("/metrics", async (context) => {
+    requireScope(context.get("principal"), "read");
+    const measured = (await kernel.query("Kernel.Metrics", null)) as never as Measured;
+    const server = {
+      requests: parts.requests.all,
+      ...{ streams: parts.streams.size, webSockets: parts.webSockets.size },
+    };
+    return new Response(metricsText(measured, server), { headers: { "content-type": METRICS_TYPE } });
   });
   app.get("/v1/problems/:reason", (context) => {
     const reason = context.req.param("reason").toUpperCase().replaceAll("-", "_");

@@ -11,13 +11,13 @@ import { contentId } from "../message/content-id.ts";
 import { isMessageType, type Message } from "../message/envelope.ts";
 import { type ErrorData, errorData, Failure } from "../message/error-data.ts";
 import type { Json } from "../message/json.ts";
+import type { Exchanges } from "./exchanges.ts";
 import type { HttpContext, HttpEnv, HttpParts } from "./http-context.ts";
 import { idOfKey } from "./idempotency.ts";
 import { parseJson, readBytes } from "./json-body.ts";
 import { requireCommand } from "./message-scope.ts";
 import { actionOf, type Principal, requireScope } from "./principal.ts";
 import { problemResponse } from "./problem.ts";
-import type { Requests } from "./requests.ts";
 
 /** A client that waits for a request is answered within this time, and may ask again. */
 const POLL_MS = 100;
@@ -33,11 +33,11 @@ interface RequestStatus {
 
 export class RequestRoutes {
   readonly #parts: HttpParts;
-  readonly #requests: Requests;
+  readonly #exchanges: Exchanges;
 
-  constructor(parts: HttpParts, requests: Requests) {
+  constructor(parts: HttpParts, exchanges: Exchanges) {
     this.#parts = parts;
-    this.#requests = requests;
+    this.#exchanges = exchanges;
   }
 
   addTo(app: Hono<HttpEnv>): void {
@@ -73,15 +73,19 @@ export class RequestRoutes {
     waitMs: number,
   ): Promise<Response> {
     const message = this.#message({ kind, type, data, id }, context);
-    const wait = { ms: waitMs, signal: context.req.raw.signal };
-    const answer = await this.#requests.ask(context.get("principal"), message, wait);
-    return answer === undefined ? running(id) : answerResponse(context, kind, answer, id);
+    const exchange = this.#exchanges.open(context.get("principal"));
+    const askedAt = this.#parts.host.monotonic();
+    const answer = await this.#exchanges.ask(exchange, message, { ms: waitMs, signal: context.req.raw.signal });
+    if (answer === undefined) return running(id);
+    const response = answerResponse(context, kind, answer, id);
+    response.headers.set("server-timing", timing(askedAt, exchange.begunAt, this.#parts.host.monotonic()));
+    return response;
   }
 
   /** `Prefer: respond-async`: the command is in the journal when the client gets its address. */
   async #sendLater(context: HttpContext, { type, data, id }: { type: string; data: Json; id: string }) {
     const message = this.#message({ kind: "command", type: "Journal.Send", data: { type, data }, id }, context);
-    const answer = await this.#requests.ask(context.get("principal"), message);
+    const answer = await this.#exchanges.ask(this.#exchanges.open(context.get("principal")), message);
     if (answer.kind === "error") return problemResponse(answer.data as ErrorData, { requestId: id });
     return running((answer.data as { id: string }).id);
   }
@@ -108,7 +112,7 @@ export class RequestRoutes {
   /** Waits for the answer of a request as long as `wait` says, in seconds. */
   async #status(context: HttpContext): Promise<Response> {
     const principal = context.get("principal");
-    using _ = this.#requests.count(principal);
+    using _ = this.#exchanges.count(principal.name);
     return await this.#untilDone(context, principal);
   }
 
@@ -150,6 +154,12 @@ function answerResponse(context: HttpContext, kind: "command" | "query", answer:
   const headers = { ...JSON_HEADERS, etag, "cache-control": "private, no-cache" };
   const isKnown = context.req.header("if-none-match")?.split(/,\s*/).includes(etag) ?? false;
   return isKnown ? new Response(null, { status: 304, headers }) : new Response(text, { headers });
+}
+
+/** `Server-Timing`: until the handler began, and from then to its answer, which is durable. */
+function timing(askedAt: number, begunAt: number | undefined, answeredAt: number): string {
+  if (begunAt === undefined) return `total;dur=${(answeredAt - askedAt).toFixed(2)}`;
+  return `queue;dur=${Math.max(0, begunAt - askedAt).toFixed(2)}, handle;dur=${(answeredAt - begunAt).toFixed(2)}`;
 }
 
 function running(id: string): Response {

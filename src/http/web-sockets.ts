@@ -10,6 +10,7 @@ import { UnreadOutput } from "../adapters/unread-output.ts";
 import { LINE_BYTES_MAX } from "../limits.ts";
 import { Failure } from "../message/error-data.ts";
 import type { HttpApp } from "./http-app.ts";
+import type { OpenSocket } from "./http-context.ts";
 import { problemOf } from "./problem.ts";
 import { WebSocketClient } from "./web-socket.ts";
 
@@ -21,7 +22,7 @@ export interface WebSocketsParts extends Pick<HttpApp, "parts" | "admit" | "auth
 }
 
 export class WebSockets {
-  readonly clients = new Set<WebSocketClient>();
+  readonly clients: Set<OpenSocket>;
   readonly #parts: WebSocketsParts;
   readonly #output = new UnreadOutput();
   readonly #share = new FairShare();
@@ -32,6 +33,7 @@ export class WebSockets {
 
   constructor(parts: WebSocketsParts) {
     this.#parts = parts;
+    this.clients = parts.parts.webSockets;
     parts.server.on("upgrade", (request, socket, head) => {
       // A client that leaves before its upgrade is of no interest.
       socket.on("error", () => undefined);

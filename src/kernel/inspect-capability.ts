@@ -1,6 +1,7 @@
 /**
  * Introspection of a kernel, for the command and for tools: `Kernel.Graph`, `Kernel.Why`, `Kernel.Runs`,
- * `Kernel.Requests`, `Kernel.Work`, and the queries of `journal-views.ts` and `state-views.ts`.
+ * `Kernel.Requests`, `Kernel.Work`, and the queries of `journal-views.ts`,
+ * `state-views.ts` and `metrics.ts`.
  * It only reads; actions of operators are in `operator-capability.ts`. SPEC: K40.
  *
  * Data in the store file (events, timers, documents) is read from the file instead.
@@ -34,6 +35,7 @@ import type { WorkBoard, WorkView } from "../work/work-board.ts";
 export { KERNEL_NAMES } from "../app/app-name.ts";
 
 import { journalQueries } from "./journal-views.ts";
+import { metricsQueries } from "./metrics.ts";
 import type { RequestStatus } from "./request-status.ts";
 import type { RunLog, TracedCommit } from "./run-log.ts";
 import { stateQueries } from "./state-views.ts";
@@ -131,6 +133,7 @@ export function inspectCapability(inspected: Inspected): Capability {
       },
       ...journalQueries(inspected),
       ...stateQueries(inspected),
+      ...metricsQueries(inspected),
       "Kernel.Consumers": {
         description: "declared consumers, where they run, and how many events wait for them",
         handle: async () => plain({ consumers: await inspected.bus.consumers() }),

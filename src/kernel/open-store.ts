@@ -7,7 +7,7 @@ import { openSqliteStore } from "../store/sqlite/index.ts";
 import { type Store, StoreError } from "../store/store.ts";
 import { given } from "./given.ts";
 
-/** The default durability; `docs/decisions/0002-the-store.md`. */
+/** The default durability; `docs/decisions/0003-crash-proof.md`. */
 export const DURABILITY = "power";
 export type Durability = "power" | "process";
 

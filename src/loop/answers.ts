@@ -81,7 +81,7 @@ export class Answers {
     if (!entry) return false;
     entry.kept?.ended(answer, entry.origin);
     if (entry.handling !== undefined) handlings?.ended(entry.handling, outcomeText(answer), entry.begunAt);
-    this.deliver(entry.origin, answer);
+    this.deliver(entry.origin, answer, entry.begunAt);
     lanes.checkRest();
     return true;
   }
@@ -101,10 +101,11 @@ export class Answers {
       this.giveUp(request, error(host, request, errorData(503, reason)));
   }
 
-  deliver(origin: Origin, answer: Answer): void {
+  /** `begunAt`: when the handler began, if the actor tells. */
+  deliver(origin: Origin, answer: Answer, begunAt?: number): void {
     switch (origin.kind) {
       case "adapter":
-        return this.#deliverTo(origin.connection, answer);
+        return this.#deliverTo(origin.connection, answer, begunAt);
       case "actor":
         if (!this.#answerTo(origin.actor, answer)) this.orphan(answer, origin);
         return;
@@ -130,9 +131,9 @@ export class Answers {
     }
   }
 
-  #deliverTo(connection: Connection, answer: Answer): void {
+  #deliverTo(connection: Connection, answer: Answer, begunAt: number | undefined): void {
     try {
-      connection.deliver(answer as Message);
+      connection.deliver(answer as Message, begunAt);
     } catch (thrown) {
       this.#notWritten("delivered", connection, answer, thrown);
     }

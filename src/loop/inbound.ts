@@ -13,8 +13,11 @@ export interface Connection {
   readonly principal?: string;
   /** The labels that it may receive: it reaches only capabilities whose clearance lies within. Undefined: all. */
   readonly clearance?: readonly string[];
-  /** An answer to one of its requests: each request gets one. */
-  deliver(answer: Message): void;
+  /**
+   * An answer to one of its requests: each request gets one. `begunAt`: when the handler began, on the monotonic clock,
+   * if the actor tells.
+   */
+  deliver(answer: Message, begunAt?: number): void;
   /** An event of this client is journaled, or was refused. */
   taken?(event: Message): void;
   /** An event it asked for, or the early end of a subscription. */

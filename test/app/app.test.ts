@@ -174,7 +174,7 @@ describe.each(STORES)("a collection of an app on %s", (store) => {
   test("[A35] is written in transactions, and queries wait for its elements after a restart", async () => {
     const file = store === "sqlite" ? { file: join(scratchFolder(), "app.db") } : {};
     const desk = app("desk", ({ collection, computed }) => {
-      const tasks = collection<{ title: string; done: boolean }>("tasks", {
+      const tasks = collection("tasks", type<{ title: string; done: boolean }>(), {
         indexes: [index("by_done", (task) => [task.done], { totals: 1 })],
       });
       const open = computed("open", () => tasks.count({ index: "by_done", key: [false] }));
@@ -342,6 +342,7 @@ describe("calls", () => {
       ...{ "Kernel.Runs": true, "Kernel.Consumers": true, "Kernel.Handlings": true, "Kernel.Requests": true },
       ...{ "Kernel.Work": true, "Kernel.Request": true, "Kernel.Tokens": true },
       ...{ "Kernel.Journal": true, "Kernel.Failures": true, "Kernel.Actors": true, "Kernel.Timers": true },
+      ...{ "Kernel.Metrics": true },
     };
     expect(types).toEqual([...Object.keys(commands), ...Object.keys(queries)].sort());
   });

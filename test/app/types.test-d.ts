@@ -87,7 +87,7 @@ const shop = app("shop", ({ cell, collection, computed, effect, event }) => {
   });
 
   rule("[A35] an element of a collection is a cell that may be empty", () => {
-    const items = collection<Item>("items", { indexes: [index("by_name", (item) => [item.name])] });
+    const items = collection<Item>("items");
     expectTypeOf(items.at("a").get()).toEqualTypeOf<
       { readonly name: string; readonly tags?: readonly string[] } | undefined
     >();
@@ -107,6 +107,12 @@ const shop = app("shop", ({ cell, collection, computed, effect, event }) => {
     described.page({ index: "by_tags" });
     described.page({ index: "by_name" });
     described.count({ index: "by_tags", key: [1] });
+    const summed = collection("summed", z.object({ hours: z.number() }), { sums: { hours: ({ hours }) => hours } });
+    summed.sum("hours");
+    // @ts-expect-error No sum has this name.
+    summed.sum("days");
+    // @ts-expect-error
+    described.sum("hours");
     // @ts-expect-error No index has this name.
     described.page({ index: "by_status" });
     // @ts-expect-error
@@ -119,6 +125,9 @@ const shop = app("shop", ({ cell, collection, computed, effect, event }) => {
     named.page({ index: "by_tags" });
     // @ts-expect-error The index is not among the names.
     collection<Item, "by_tags">("other", { indexes: [byName] });
+    // @ts-expect-error The names of indexes are not known beside a given type of the elements.
+    collection<Item>("texts", { indexes: [byName] });
+    collection<Item>("plain", { sums: { tags: ({ tags = [] }) => tags.length } }).sum("tags");
     const inferred = collection("inferred", { indexes: [byName] });
     // @ts-expect-error
     inferred.page({ index: "by_tags" });
@@ -369,7 +378,7 @@ rule("[A2] [A35] options of state: schema, migrate, label; pages, indexes and to
     cell("secret", "", { label: "private" });
     // @ts-expect-error The schema describes another type.
     cell("count", 0, { schema: z.object({ width: z.number() }) });
-    const tasks = collection<{ status: string; due: number }>("tasks", {
+    const tasks = collection("tasks", type<{ status: string; due: number }>(), {
       indexes: [index("by_status", (task) => [task.status, task.due], { totals: 1 })],
       sums: { due: (task) => task.due },
     });

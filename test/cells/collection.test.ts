@@ -19,7 +19,7 @@ interface Task {
 const spaces = new WeakMap<object, Space>();
 
 function tasksOf(space: Space) {
-  const tasks = space.collection<Task>("tasks", {
+  const tasks = space.collection<Task, "by_status">("tasks", {
     indexes: [index("by_status", (task) => [task.status, task.hours], { totals: 1 })],
     sums: { hours: (task) => task.hours },
   });
@@ -301,7 +301,7 @@ describe("misuse of a collection", () => {
 
   test("[R96] a bad key, id, index, limit or total is refused with the remedy, and changes no state", async () => {
     const { host, space } = await setup();
-    const tasks = space.collection<{ at: unknown }>("wrong", {
+    const tasks = space.collection<{ at: unknown }, string>("wrong", {
       indexes: [index("by_at", (element) => [element.at as string])],
       sums: { n: () => Number.NaN },
     });
@@ -369,7 +369,8 @@ describe("the work of an insert", () => {
       expect(writes / INSERTS).toBeLessThan(6);
       // The element, two totals and, for each of two indexes, one page for each level of its tree.
       expect(reads / INSERTS).toBeLessThanOrEqual(11);
-      expect(loads / INSERTS).toBeLessThanOrEqual(1);
+      // The element. Among 100,000 the memory does not hold every leaf: at most one of each index.
+      expect(loads / INSERTS).toBeLessThanOrEqual((SIZES.at(-1) as number) > 10_000 ? 3 : 1);
       // A split rewrites a page of at most 128 keys.
       expect(bytes / INSERTS).toBeLessThan(3_000);
     }

@@ -14,7 +14,9 @@ interface Task {
 }
 
 function tasksOf(space: Space) {
-  return space.collection<Task>("tasks", { indexes: [index("by_done", (task) => [task.done], { totals: 1 })] });
+  return space.collection<Task, "by_done">("tasks", {
+    indexes: [index("by_done", (task) => [task.done], { totals: 1 })],
+  });
 }
 
 /** A second space over a store in which the first has written. */

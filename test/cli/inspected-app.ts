@@ -27,7 +27,7 @@ export default ({ space, bus }: KernelParts) => {
     subscriberId: "ledger",
     space,
   });
-  const tasks = space.collection<{ due: number }>("tasks", {
+  const tasks = space.collection<{ due: number }, "by_due">("tasks", {
     indexes: [index("by_due", (task) => [task.due], { totals: 1 })],
   });
   const held: (() => void)[] = [];

@@ -69,7 +69,7 @@ describe.skipIf(!isClone)(`a clone${isClone ? "" : " (this is none, so it cannot
   });
 
   test.runIf(isLongRun)(
-    "[K49] [K3] [K111] in a clone npm test installs what is missing, and the clone builds and passes tests of the kernel",
+    "[K49] [K3] [K111] in a clone npm test installs missing tools, and the clone builds and passes tests of the kernel",
     {
       timeout: COMMANDS_TIME_LIMIT_MS,
     },
@@ -89,7 +89,7 @@ describe.skipIf(!isClone)(`a clone${isClone ? "" : " (this is none, so it cannot
     },
   );
 
-  test(`[K49] [K25] [K26] [J2] [J3] killed up to ${roundsMax(PART)} times under load (seed ${SEED}), a clone loses no acknowledged write and repeats no effect`, {
+  test(`[K49] [K25] [K26] [J2] [J3] ${roundsMax(PART)} kills of a busy clone lose no write and repeat no effect (seed ${SEED})`, {
     timeout: timeoutMs(PART),
   }, async () => {
     const folder = await clone({ install: false });

@@ -19,7 +19,7 @@ export interface World {
 }
 
 export async function serve(options: ServeHttpOptions = {}, store: StoreName = "memory"): Promise<World> {
-  const kernel = await openOn(store, shop);
+  const kernel = await openOn(store, shop, { trace: true });
   const server = await serveHttp(kernel, { port: 0, ...options });
   onTestFinished(() => server.close({ graceMs: 0 }));
   const all = await addToken(kernel, "test", ALL_SCOPES);

@@ -412,7 +412,7 @@ describe("files", () => {
     const listed = await millrace(["ls", "events", "--json"], { MILLRACE_FILE: "shop.db" });
     expect(listed.stdout.trimEnd().split("\n")).toHaveLength(6);
     expect((await millrace(["ls", "events"], { MILLRACE_FILE: "" })).stderr).toMatch(
-      /no \.millrace\/kernel\.db; .*MILLRACE_FILE\n$/,
+      /no \.millrace\/kernel\.db; .*MILLRACE_FILE or MILLRACE_STORE\n$/,
     );
     expect((await millrace(["ls", "events"], { MILLRACE_FILE: "none.db" })).stderr).toMatch(
       /no none\.db; check the path\n$/,
@@ -517,7 +517,7 @@ describe("calls", () => {
     [["send", "Memory.Set", "-"], /^millrace: the data is not JSON \(.*\); the standard input has to have .*\n$/],
     [["emit"], /^millrace: name a type of event, like Email\.Received\n$/],
     [["show", "document"], /^millrace: name the document by its id: millrace show document <id>\n$/],
-    [["start", "app.ts", "now"], /^millrace: one word too many: "now"; usage: millrace start \[app\] \[--stdio\] /],
+    [["start", "app.ts", "now"], /^millrace: one word too many: "now"; usage: millrace start \[app\] \[--store URL\] /],
     [["send"], /^millrace: name a type, like Memory\.Set; .*\n$/],
     [["send", "Memory.Set", "{oops"], /^millrace: the data is not JSON \(.*\); put it in single quotes: .*\n$/],
     [["send", "memory"], /^millrace: a message type is two PascalCase names .*\n$/],
@@ -569,7 +569,7 @@ describe("calls", () => {
       code: 1,
       stdout: "",
       stderr:
-        'millrace: there is no .millrace/kernel.db; run "millrace start" once, or set MILLRACE_DIR or MILLRACE_FILE\n',
+        'millrace: there is no .millrace/kernel.db; run "millrace start" once, or set MILLRACE_DIR, MILLRACE_FILE or MILLRACE_STORE\n',
     });
     writeFileSync(join(cwd, "notes.txt"), "not a database, but long enough to be taken for one".repeat(10));
     const refused = await millrace(["verify", "notes.txt"]);
@@ -626,7 +626,7 @@ describe("calls", () => {
     expect(await millrace([])).toEqual({ ...help, code: 2 });
     const verbs = [...help.stdout.matchAll(/^ {2}([a-z]+) {2}/gm)].map(([, verb]) => verb as string);
     expect(verbs.sort().join(" ")).toBe(
-      "backup bench cancel completion consumers dev discard doctor emit erase export extension graph import init ls purge query requeue restore send show start tail token trace verify why",
+      "backup bench cancel completion consumers copy dev discard doctor emit erase export extension graph import init ls migrate pg purge query requeue restore send show start tail token trace verify why",
     );
     for (const verb of verbs) {
       expect(help.stdout).toMatch(new RegExp(`^  ${verb} `, "m"));

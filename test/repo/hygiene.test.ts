@@ -41,7 +41,9 @@ describe.skipIf(!isClone)(`tracked files${isClone ? "" : " (this is no clone)"}`
     // As it is used or quoted; in a sentence it may be a slip.
     const named = trackedTexts().flatMap(({ text }) => text.match(/\bMILLRACE_[A-Z_]*[A-Z](?=["`\]:=,}])/g) ?? []);
     expect(named.length).toBeGreaterThan(20);
-    expect(unknownVariables(Object.fromEntries(named.map((name) => [name, "1"])))).toEqual([]);
+    // The example of `unknownVariables` has a misspelt name.
+    const known = named.filter((name) => name !== "MILLRACE_DURABLITY");
+    expect(unknownVariables(Object.fromEntries(known.map((name) => [name, "1"])))).toEqual([]);
   });
 });
 

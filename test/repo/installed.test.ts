@@ -112,7 +112,18 @@ describe("packages that npm start installs", () => {
     const read = (path: string) => JSON.parse(readFileSync(join(ROOT, path), "utf8"));
     const { dependencies, devDependencies } = read("package.json");
     expect(Object.keys({ ...dependencies, ...devDependencies }).sort()).toEqual([
-      ...["@hono/node-server", "@types/node", "@types/ws", "croner", "hono", "rolldown", "typescript", "ws", "yaml"],
+      ...[
+        "@hono/node-server",
+        "@types/node",
+        "@types/react",
+        "@types/ws",
+        "croner",
+        "hono",
+        "rolldown",
+        "typescript",
+        "ws",
+        "yaml",
+      ],
     ]);
     expect(Object.keys(read("tools/node/package.json").devDependencies)).toEqual(["node"]);
   });

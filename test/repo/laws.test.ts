@@ -1,9 +1,10 @@
 /** Laws of the house that a compiler does not check: where time and chance come from, and where links lead. */
 import { existsSync, readdirSync, readFileSync } from "node:fs";
-import { dirname, join, sep } from "node:path";
+import { basename, dirname, join, sep } from "node:path";
 import { describe, expect, test } from "vitest";
 import { ROOT } from "./program.ts";
 
+const DECISION_WORDS_MAX = 850;
 const CLOCKS_AND_DICE =
   /\b(?:Date\.now|Math\.random|performance\.now|setTimeout|setInterval|setImmediate|queueMicrotask|nextTick|hrtime|randomUUID|getRandomValues)\b|new Date\(\)/;
 
@@ -124,6 +125,17 @@ describe("laws", () => {
       for (const step of steps) expect(step).toMatch(/^\*\*\w+\*\*:.*`[\w/-]+\.ts`/s);
     }
   });
+
+  test.for(filesUnder(join("docs", "decisions"), ".md"))(
+    "[K177] %s has the four sections in at most 850 words",
+    (file) => {
+      const page = readFileSync(join(ROOT, file), "utf8");
+      const sections = [...page.matchAll(/^## (.*)$/gm)].map(([, title]) => title);
+      expect(sections).toEqual(["Context", "Choice", "Rejected", "Cost"]);
+      expect(page).toMatch(new RegExp(`^# ${basename(file).slice(0, 4)}: \\w`));
+      expect(page.trim().split(/\s+/).length).toBeLessThanOrEqual(DECISION_WORDS_MAX);
+    },
+  );
 
   test("[K9] CHANGELOG.md has the form of Keep a Changelog", () => {
     const [, ...versions] = readFileSync(join(ROOT, "CHANGELOG.md"), "utf8").split(/^## /m);

@@ -7,13 +7,14 @@ import { ROOT } from "./program.ts";
 
 const RATE_MAX = 5;
 const SENTENCE_WORDS_MAX = 18;
-const COMMENT_COLUMNS_MAX = 120;
+const COLUMNS_MAX = 120;
 
 /** Comments that are too wide today. */
 const WIDE_TODAY: Readonly<Record<string, number>> = {
   "src/store": 30,
 };
 
+const PAGES = ["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md"];
 const FOLDERS = ["src", "docs"].flatMap((top) => [...foldersOf(top)]);
 
 function foldersOf(top: string): Set<string> {
@@ -46,8 +47,8 @@ describe("plain words", () => {
     expectPlain(plainnessOf(prose), RATE_MAX);
   });
 
-  test("[K174] README.md, ARCHITECTURE.md and CONTRIBUTING.md have few vague words and short sentences", () => {
-    expectPlain(plainnessOf(proseUnder(["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md"], ["markdown"])), RATE_MAX);
+  test.for(PAGES)("[K174] %s has few vague words and short sentences", (page) => {
+    expectPlain(plainnessOf(proseUnder([page], ["markdown"])), RATE_MAX);
   });
 
   test.for([...foldersOf("test")])("[K174] %s: test titles have few vague words", (folder) => {
@@ -57,10 +58,21 @@ describe("plain words", () => {
   test.for([...foldersOf("src")])("[K174] %s: a comment has at most 120 columns", (folder) => {
     const wide = ofFolder(folder).flatMap((file) => {
       const rows = readFileSync(join(ROOT, file), "utf8").split("\n");
-      const isWide = (row: string) => row.length > COMMENT_COLUMNS_MAX && /^\s*(?:\/\/|\/?\*)/.test(row);
+      const isWide = (row: string) => row.length > COLUMNS_MAX && /^\s*(?:\/\/|\/?\*)/.test(row);
       return rows.flatMap((row, index) => (isWide(row) ? [`${file}:${index + 1}`] : []));
     });
     expect(wide.length, wide.slice(0, 5).join(" ")).toBeLessThanOrEqual(WIDE_TODAY[folder] ?? 0);
+  });
+
+  test("[K174] pages have at most 120 columns outside of tables and code", () => {
+    const pages = filesUnder(ROOT, ["docs", ...PAGES]).filter((file) => file.endsWith(".md"));
+    const wide = pages.flatMap((page) => {
+      const text = readFileSync(join(ROOT, page), "utf8").replaceAll(/^ *```[\s\S]*?^ *```/gm, "");
+      return text
+        .split("\n")
+        .flatMap((row) => (row.length > COLUMNS_MAX && !/^\s*\|/.test(row) ? [`${page}: ${row}`] : []));
+    });
+    expect(wide).toEqual([]);
   });
 
   test("[K174] comments, texts, titles and pages are read as they are written", () => {

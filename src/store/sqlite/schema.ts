@@ -1,6 +1,6 @@
 /**
  * The tables of a store file. `user_version` is the format number: a file with another number is refused.
- * `docs/decisions/0002-the-store.md` explains the columns.
+ * Reasons: `docs/decisions/0043-sqlite.md`.
  *
  * `event_journal` has the columns and index names of ADR 004. A row inserted by hand with only those columns is an
  * ordinary pending event. The indexes are shaped for the hot path: an event that is published, handled and settled

@@ -1,4 +1,4 @@
-/** Requests to the loop that wait for their answers, counted by principal. SPEC: W20, W25. */
+/** Requests that wait for their answers, counted by principal. SPEC: W20, W25. */
 import { HTTP_REQUESTS_MAX } from "../limits.ts";
 import type { Message } from "../message/envelope.ts";
 import { Failure } from "../message/error-data.ts";
@@ -12,7 +12,7 @@ interface Wait {
   readonly signal: AbortSignal;
 }
 
-export class Requests {
+export class Exchanges {
   readonly #parts: HttpParts;
   /** Requests without an answer, by principal. */
   readonly #inFlight = new Map<string, number>();
@@ -21,19 +21,21 @@ export class Requests {
     this.#parts = parts;
   }
 
+  open(principal: Principal): Exchange {
+    return new Exchange(this.#parts.host.id(), principal);
+  }
+
   /** The whole answer; undefined if the time of `wait` has passed, or its signal says that the client has left. */
-  ask(principal: Principal, message: Message): Promise<Message>;
-  ask(principal: Principal, message: Message, wait: Wait): Promise<Message | undefined>;
-  async ask(principal: Principal, message: Message, wait?: Wait): Promise<Message | undefined> {
-    const { host, kernel } = this.#parts;
-    using _ = this.count(principal);
-    const exchange = new Exchange(host.id(), principal);
-    kernel.loop.receive(message, exchange);
+  ask(exchange: Exchange, message: Message): Promise<Message>;
+  ask(exchange: Exchange, message: Message, wait: Wait): Promise<Message | undefined>;
+  async ask(exchange: Exchange, message: Message, wait?: Wait): Promise<Message | undefined> {
+    using _ = this.count(exchange.principal);
+    this.#parts.kernel.loop.receive(message, exchange);
     return await (wait === undefined ? exchange.answer : this.#within(exchange, wait));
   }
 
   /** Counts a request until it is disposed of; throws if the principal has too many. */
-  count({ name }: Principal): Disposable {
+  count(name: string): Disposable {
     const count = (this.#inFlight.get(name) ?? 0) + 1;
     if (count > HTTP_REQUESTS_MAX)
       throw new Failure(429, `the token "${name}" has ${HTTP_REQUESTS_MAX} requests under way, its limit`);
