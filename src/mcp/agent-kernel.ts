@@ -3,7 +3,7 @@ import type { Message } from "../message/envelope.ts";
 import type { Json } from "../message/json.ts";
 import type { Mint } from "../message/lineage.ts";
 
-/** A type as `Syscall.Describe` tells it. */
+/** A type, in the form of `Syscall.Describe`. */
 export interface DescribedType {
   readonly type: string;
   readonly kind: "command" | "query";

@@ -40,7 +40,7 @@ const CLIENT_CAPABILITIES = "io.modelcontextprotocol/clientCapabilities";
 /** Errors of the protocol itself (JSON-RPC). */
 const INVALID_PARAMS = -32602;
 
-/** What `Kernel.Request` tells. */
+/** An answer of `Kernel.Request`. */
 interface RequestStatus {
   readonly state: "running" | "done" | "failed" | "unknown" | "forgotten" | "erased";
   readonly type?: string;
@@ -184,7 +184,7 @@ class Agent {
     return { ...state, status: "completed", result };
   }
 
-  /** Tasks ask nothing, and a command that is in the journal runs to its end. */
+  /** Tasks need no input, and a command in the journal runs to its end. */
   async noted(id: string, signal: AbortSignal): Promise<JsonObject> {
     await this.#own(id, signal);
     return {};

@@ -1,4 +1,4 @@
-/** What agents can read of a kernel: `millrace://trace/{id}`, `millrace://health`. SPEC: W35. */
+/** Views of the kernel for agents: `millrace://trace/{id}`, `millrace://health`. SPEC: W35. */
 import type { Resource, ResourceTemplateType } from "@modelcontextprotocol/server";
 import { Failure } from "../message/error-data.ts";
 import type { Json } from "../message/json.ts";

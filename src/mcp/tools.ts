@@ -73,7 +73,7 @@ export function typeNamed(types: readonly DescribedType[], name: string): Descri
   throw new Failure(404, `there is no tool ${name}${near === undefined ? "" : `; did you mean ${near}?`}`);
 }
 
-/** Types whose name or description has all words of the text. */
+/** Types with all words of the text in their name or description. */
 export function typesWith(types: readonly DescribedType[], text: string): DescribedType[] {
   const words = text.toLowerCase().split(/\s+/);
   return types.filter(({ type, description }) => {
@@ -141,7 +141,7 @@ function isObjectSchema(schema: Json): schema is JsonObject {
   );
 }
 
-/** `["object", "null"]`: no arguments are an empty object, which such types take too. */
+/** `["object", "null"]`: no arguments are an empty object, and such types accept one. */
 function acceptsNull(type: readonly Json[]): boolean {
   return type.includes("null");
 }
@@ -160,7 +160,7 @@ export const GENERAL = { find: "find_types", describe: "describe_type", call: "c
 const GENERAL_TOOLS: readonly Tool[] = [
   {
     name: GENERAL.find,
-    description: "Lists the commands and queries whose name or description has all words of `text`.",
+    description: "Lists the commands and queries with all words of `text` in their name or description.",
     inputSchema: { type: "object", properties: { text: { type: "string" } }, required: ["text"] },
     annotations: { readOnlyHint: true },
   },

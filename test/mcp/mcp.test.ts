@@ -23,7 +23,7 @@ const REVISIONS = [
   ["2025-11-25", LEGACY],
   ["2026-07-28", MODERN],
 ] as const;
-/** What each request of a client says of itself; the official client takes no tasks as answers. */
+/** Metadata of each request of revision 2026-07-28. The official client takes no tasks as answers. */
 const ENVELOPE = {
   "io.modelcontextprotocol/protocolVersion": "2026-07-28",
   "io.modelcontextprotocol/clientInfo": { name: "test", version: "1" },
@@ -113,8 +113,8 @@ describe.each(REVISIONS)("an agent of revision %s", (_, options) => {
   });
 });
 
-describe("tools", () => {
-  test("[W31] a number as input stands under data; nothing of the kernel itself is exposed", async () => {
+describe("tools of agents", () => {
+  test("[W31] a number as input stands under data; types of the kernel are not exposed", async () => {
     const { agent, kernel } = await httpKernel(["Notes.*", "Memory.*"]);
     await kernel.command("Notes.Add", { text: "buy milk" });
     const client = await agent("agent");
@@ -145,7 +145,7 @@ describe("tools", () => {
     expect(JSON.stringify(unknown.content)).toContain("did you mean Notes_Add?");
   });
 
-  test("[W31] of more than 20 types the rest is found, described and called by general tools", async () => {
+  test("[W36] of more than 20 types the rest is found, described and called by general tools", async () => {
     const { agent, kernel } = await httpKernel(["Notes.*"]);
     const client = await agent("agent");
     // General tools are called whether or not they are listed.
@@ -195,7 +195,7 @@ describe("keys of agents", () => {
 });
 
 describe("tasks of agents", () => {
-  test("[W33] a long command is a task, whose answer is found after the kernel was killed", async () => {
+  test("[W33] a long command is a task, and its answer is found after the kernel was killed", async () => {
     const cwd = scratchFolder();
     const file = join(cwd, "notes.txt");
     const first = await KernelProcess.start(cwd, APP);
@@ -258,7 +258,7 @@ describe("resources of agents", () => {
   });
 });
 
-describe("the command", () => {
+describe("millrace mcp", () => {
   test("[W30] [K11] millrace mcp needs types, and a running kernel", async () => {
     const cwd = scratchFolder();
     const mcp = (...args: string[]) =>
