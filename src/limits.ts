@@ -412,6 +412,8 @@ export const JOURNAL_FILTER_TERMS_MAX = 32;
 /** Rows of one answer of `Kernel.Journal`, and bytes of their data: the row that exceeds them is the last. */
 export const JOURNAL_ROWS_TOLD_MAX = 500;
 export const JOURNAL_ANSWER_BYTES_MAX = 262_144;
+/** A view of the kernel that clients watch is asked again after so long. */
+export const VIEW_EVERY_MS = 250;
 /** Series of handlings by type and handler; further ones are counted as `other`. */
 export const METRIC_SERIES_MAX = 500;
 /** Failed rows that one `Kernel.Failures` reads, and timers in one answer of `Kernel.Timers`. */

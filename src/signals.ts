@@ -48,7 +48,7 @@ export type { NodeSpec, SchedulerNode } from "./scheduler/node.ts";
 export { Scheduler } from "./scheduler/scheduler.ts";
 export { SchedulerError, type SchedulerErrorCode } from "./scheduler/scheduler-error.ts";
 export type { SendFailure, SendOptions, SendOutcome, Sent } from "./scheduler/send.ts";
-export { StreamError, type StreamErrorCode } from "./scheduler/stream-record.ts";
+export { StreamError, type StreamErrorCode } from "./scheduler/stream-handler.ts";
 export type { TraceEntry, TraceTopic } from "./scheduler/trace.ts";
 export type { Change, Notification, NotificationListener } from "./store/change.ts";
 export { type Address, asLink, type DocumentRef, type Link, linkTo, SHARED_SCOPE } from "./store/document.ts";

@@ -1,9 +1,9 @@
 /**
  * The import arrows between rooms (ARCHITECTURE.md, "Rooms"). Reads every file of `src/` as text and fails when a room imports
- * what it may not, when the core reaches for Node, and when rooms form a cycle.
+ * what it may not, when the core reaches for Node, and when files form a cycle.
  */
 import { readdirSync, readFileSync } from "node:fs";
-import { dirname, join, normalize, relative, sep } from "node:path";
+import { dirname, join, normalize, sep } from "node:path";
 import { fileURLToPath } from "node:url";
 import { describe, expect, test } from "vitest";
 
@@ -37,21 +37,6 @@ const ARROWS: Readonly<Record<string, readonly string[]>> = {
   "open.ts": ["app", "kernel"],
 };
 const FOR_ALL = ["message", "host", "limits.ts"];
-
-/**
- * Files of each room that import each other in a circle if types count: types that refer to each other, such as a node
- * and its edges. A circle over rooms is not allowed. Lower a number when a circle is broken.
- */
-const TYPE_CIRCLE_FILES: Readonly<Record<string, number>> = {
-  app: 5,
-  bus: 8,
-  cells: 12,
-  extensions: 13,
-  loop: 6,
-  scheduler: 24,
-  store: 14,
-  work: 2,
-};
 
 /** Rooms, or parts of one, that run wherever there is a JavaScript engine. */
 const CORE = ["limits.ts", "message", "host", "store", "work", "scheduler", "cells", "bus", "loop", "app"];
@@ -129,53 +114,14 @@ describe("import arrows", () => {
     expect(broken(join("bus", "bus.ts"), 'import { x } from "../../test/kit.ts";')).toHaveLength(1);
   });
 
-  test("[K2] with types, files import each other in circles within a room only, and in no more than today", () => {
+  test("[K2] no files import each other in a circle, types included", () => {
     const imports = sources().flatMap((file) => importsOf(file, readFileSync(join(SRC, file), "utf8")));
-    const circles = circlesOf(imports.filter(({ to }) => to.endsWith(".ts")));
-    const roomOf = (file: string) => file.split(sep)[0] as string;
-    expect(circles.filter((circle) => new Set(circle.map(roomOf)).size > 1)).toEqual([]);
-    const sizes = [...Map.groupBy(circles.flat(), roomOf)].map(([room, files]) => [room, files.length] as const);
-    expect(sizes.filter(([room, size]) => size > (TYPE_CIRCLE_FILES[room] ?? 0))).toEqual([]);
+    expect(circlesOf(imports.filter(({ to }) => to.endsWith(".ts")))).toEqual([]);
     expect(circlesOf([...pair("a.ts", "b.ts"), ...pair("b.ts", "a.ts"), ...pair("c.ts", "a.ts")])).toEqual([
       ["a.ts", "b.ts"],
     ]);
   });
-
-  test("[K2] no file is imported in a circle", () => {
-    const graph = new Map<string, string[]>();
-    for (const file of sources()) {
-      const text = readFileSync(join(SRC, file), "utf8").replaceAll(/^(?:import|export) type .*?;$/gms, "");
-      const targets = importsOf(file, text).map(({ to }) => to);
-      graph.set(
-        file,
-        targets.filter((to) => to.endsWith(".ts")).map((to) => relative(".", to)),
-      );
-    }
-    expect(findCycle(graph)).toBeUndefined();
-  });
 });
-
-function findCycle(graph: ReadonlyMap<string, readonly string[]>): string[] | undefined {
-  const done = new Set<string>();
-  const path: string[] = [];
-  const visit = (file: string): string[] | undefined => {
-    if (done.has(file)) return undefined;
-    if (path.includes(file)) return [...path.slice(path.indexOf(file)), file];
-    path.push(file);
-    for (const target of graph.get(file) ?? []) {
-      const cycle = visit(target);
-      if (cycle) return cycle;
-    }
-    path.pop();
-    done.add(file);
-    return undefined;
-  };
-  for (const file of graph.keys()) {
-    const cycle = visit(file);
-    if (cycle) return cycle;
-  }
-  return undefined;
-}
 
 function pair(from: string, to: string): Import[] {
   return [{ from, to }];

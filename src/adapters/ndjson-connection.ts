@@ -12,7 +12,7 @@
 import type { Host, Timer } from "../host/host.ts";
 import { LARGE_LINE_BYTES, LARGE_LINES_BYTES_MAX, LINES_A_BURST_SHARED } from "../limits.ts";
 import type { EventLoop } from "../loop/event-loop.ts";
-import type { Connection } from "../loop/inbound.ts";
+import type { Connection } from "../loop/pending-request.ts";
 import type { Message, Refused } from "../message/envelope.ts";
 import { type ErrorData, errorData, type SystemErrorCode } from "../message/error-data.ts";
 import type { JsonLimits } from "../message/json.ts";

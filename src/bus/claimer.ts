@@ -19,13 +19,14 @@ import type { Claim } from "../store/journal.ts";
 import { isAway } from "../store/parking.ts";
 import type { Store } from "../store/store.ts";
 import type { Consumers } from "./consumers.ts";
+import type { Match } from "./event-run.ts";
 import { EventRun } from "./event-run.ts";
 import type { HeldEvents } from "./held-events.ts";
 import type { LeaseKeeper } from "./lease-keeper.ts";
 import type { BusObserver } from "./observation.ts";
 import { failureOf } from "./outcome.ts";
 import type { Publisher } from "./publisher.ts";
-import type { Match, TopicMatches } from "./topic-match.ts";
+import type { TopicMatches } from "./topic-match.ts";
 
 interface ClaimerParts {
   readonly kind: "event" | "command";

@@ -10,6 +10,7 @@
 import type { Host } from "../host/host.ts";
 import { EVENTS_PARKED_MAX, PARKED_RETRY_MS } from "../limits.ts";
 import { errorText } from "../message/error-data.ts";
+import type { Settlement } from "../store/journal.ts";
 import type { Store } from "../store/store.ts";
 import { callHandler, type HandlerEnd } from "../work/handler-call.ts";
 import type { HandlerFailure } from "../work/handler-options.ts";
@@ -141,7 +142,7 @@ export class Delivery implements ShareListener {
     const { host, publisher, slots } = this.#parts;
     const { subscriberId, timeoutMs, board } = step.subscription;
     const { event, claim } = run;
-    const facts = { event, subscriberId, attempt: run.attemptOf(step), deaths: claim.deaths, run };
+    const facts = { event, subscriberId, attempt: run.attemptOf(step), deaths: claim.deaths, failing: failingOf(run) };
     const context = new HandlerContext(facts, publisher);
     run.handling = context;
     const end = callHandler(handler, event, context, {
@@ -289,7 +290,10 @@ export class Delivery implements ShareListener {
       return LEFT;
     }
     const { event } = run;
-    const context = new HandlerContext({ event, subscriberId, attempt: failure.attempts, run }, publisher);
+    const context = new HandlerContext(
+      { event, subscriberId, attempt: failure.attempts, failing: failingOf(run) },
+      publisher,
+    );
     run.handling = context;
     const callFailed = (given: Event, to: HandlerContext) => onFailed?.(failure, to as never, given);
     const end = callHandler(callFailed, event, context, {
@@ -305,4 +309,8 @@ export class Delivery implements ShareListener {
     void slots.during(step, end).then((how) => this.#goOn(run, ended(how)));
     return LEFT;
   }
+}
+
+function failingOf(run: EventRun): (error: string) => Settlement {
+  return (error) => settlementOf(run, { kind: "failed", error });
 }

@@ -400,7 +400,7 @@ export class EventBus<TopicMap extends object = AnyTopics> implements AsyncDispo
 
   /** The present subscriptions in their order, with their running and waiting events. */
   subscriptions(): readonly SubscriptionView[] {
-    return this.#subscriptions.views;
+    return this.#subscriptions.views((one) => this.#slots.waitingAt(one));
   }
 
   /** Rows of the journal. */

@@ -8,8 +8,6 @@ import { Cancellation } from "../work/cancellation.ts";
 import type { Tx } from "../work/tx.ts";
 import { BusError } from "./bus-error.ts";
 import type { Event } from "./event.ts";
-import type { EventRun } from "./event-run.ts";
-import { settlementOf } from "./outcome.ts";
 
 /** A plain handler: it is called at least once for each event. */
 export type Handler<Payload = Json> = (event: Event<Payload>, context: HandlerContext) => unknown;
@@ -34,7 +32,8 @@ export interface CallFacts {
   /** Counts the tries of this delivery from 1. */
   readonly attempt: number;
   readonly deaths?: number | undefined;
-  readonly run?: EventRun;
+  /** The settlement that fails the event; absent where a handler cannot settle it. */
+  readonly failing?: (error: string) => Settlement;
 }
 
 function overError(what: string, reason: Error): BusError {
@@ -60,12 +59,12 @@ export class HandlerContext {
    */
   readonly deaths: number;
   readonly #event: Event;
-  readonly #run: EventRun | undefined;
+  readonly #failing: ((error: string) => Settlement) | undefined;
   readonly #emitter: Emitter;
   readonly #cancellation = new Cancellation();
 
-  constructor({ event, subscriberId, attempt, deaths = 0, run }: CallFacts, emitter: Emitter) {
-    this.#run = run;
+  constructor({ event, subscriberId, attempt, deaths = 0, failing }: CallFacts, emitter: Emitter) {
+    this.#failing = failing;
     this.subscriberId = subscriberId;
     this.attempt = attempt;
     this.deaths = deaths;
@@ -92,8 +91,8 @@ export class HandlerContext {
    * The settlement that fails the event, for a commit of the handler. After that commit the handler throws `Settled`.
    */
   failing(error: string): Settlement {
-    if (this.#run === undefined) throw new Error("this handler cannot settle its event");
-    return settlementOf(this.#run, { kind: "failed", error });
+    if (this.#failing === undefined) throw new Error("this handler cannot settle its event");
+    return this.#failing(error);
   }
 
   /** Throws `BUS_HANDLER_OVER` once the signal is aborted; the argument names the refused call. */

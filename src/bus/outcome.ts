@@ -11,8 +11,8 @@
  */
 import { NONE } from "../store/few.ts";
 import type { Claim, Delivery, Ending, Settlement } from "../store/journal.ts";
+import type { Missing } from "./event-run.ts";
 import { DONE, type EventRun, type StepResult } from "./event-run.ts";
-import type { Missing } from "./topic-match.ts";
 
 /** The settlement of a run, with the results it has and, where given, one more. */
 export function settlementOf(run: EventRun, last?: StepResult): Settlement {

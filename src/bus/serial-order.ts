@@ -21,9 +21,9 @@ import type { JournalRow } from "../store/journal.ts";
 import type { Store } from "../store/store.ts";
 import { makeEvent } from "./event.ts";
 import type { EventRun } from "./event-run.ts";
+import { SerialLane } from "./event-run.ts";
 import { journalPages } from "./journal-pages.ts";
 import type { BusObserver } from "./observation.ts";
-import { SerialLane } from "./serial-lane.ts";
 import type { Step, Subscriptions } from "./subscriptions.ts";
 
 /**

@@ -2,7 +2,6 @@
  * One subscription: its subscriber, topics, handler and running calls. Kept in memory only:
  * subscriptions are code and are made again at every start (ADR 004 §4). SPEC: J42-J44.
  */
-import { Fifo } from "../host/fifo.ts";
 import { SUBSCRIBER_ID_LENGTH_MAX, SUBSCRIPTION_LINE_MAX } from "../limits.ts";
 import { isCleanText } from "../message/json.ts";
 import { unknownOption } from "../message/near-word.ts";
@@ -22,7 +21,6 @@ import type { Tx } from "../work/tx.ts";
 import type { WorkBoard } from "../work/work-board.ts";
 import { BusError } from "./bus-error.ts";
 import type { Event } from "./event.ts";
-import type { EventRun } from "./event-run.ts";
 import type { Handler, HandlerContext } from "./handler.ts";
 import { WaitingBound } from "./waiting-bound.ts";
 
@@ -128,12 +126,7 @@ export class Subscription {
   active = true;
   /** Handlers of this subscription that run now. At most `concurrency`. */
   running = 0;
-  /**
-   * Runs that have come to this subscription while it was busy, first come first (`slots.ts`). Those that are no longer
-   * `at-slot` were taken back or lost meanwhile, and are passed over.
-   */
-  readonly line = new Fifo<EventRun>();
-  /** How many may stand in the line: the others stay in the journal. */
+  /** How many events may wait in its line (`slots.ts`): the others stay in the journal. */
   readonly lineBound: WaitingBound;
   /** Topics of which events were given back because the line was full. None is claimed until the line is half empty. */
   readonly fullTopics = new Set<string>();
@@ -165,10 +158,9 @@ export class Subscription {
     return { name: this.subscriberId, pattern: this.pattern };
   }
 
-  get view(): SubscriptionView {
+  view(waiting: number): SubscriptionView {
     const { pattern, subscriberId, running } = this;
     const { attempts } = this.retry;
-    const waiting = [...this.line].filter(({ state }) => state === "at-slot").length;
     return { pattern, subscriberId, handling: this.call.kind, attempts, serial: !!this.serialBy, running, waiting };
   }
 }

@@ -32,8 +32,8 @@ export class Subscriptions {
   }
 
   /** In the order of subscribing. */
-  get views(): SubscriptionView[] {
-    return this.#all.map((one) => one.view);
+  views(waitingAt: (subscription: Subscription) => number): SubscriptionView[] {
+    return this.#all.map((one) => one.view(waitingAt(one)));
   }
 
   add(subscription: Subscription): void {

@@ -5,23 +5,8 @@
 import { TOPICS_REMEMBERED_MAX } from "../limits.ts";
 import { type Consumer, consumerKey, deliveryName, wantsTopic } from "../store/consumer.ts";
 import type { Consumers } from "./consumers.ts";
-import type { EventRun } from "./event-run.ts";
-import type { Step, Subscriptions } from "./subscriptions.ts";
-
-/** A declared consumer that does not run in this process. */
-export interface Missing {
-  /** The name of its delivery. */
-  readonly subscriber: string;
-  /** Its key. */
-  readonly awaits: string;
-}
-
-export interface Match {
-  readonly steps: readonly Step[];
-  readonly missing: readonly Missing[];
-  /** The version of the consumer table; undefined on a bus that has none. */
-  readonly version: number | undefined;
-}
+import type { EventRun, Match, Missing } from "./event-run.ts";
+import type { Subscriptions } from "./subscriptions.ts";
 
 export class TopicMatches {
   readonly #subscriptions: Subscriptions;

@@ -9,7 +9,6 @@
  *     const { outcome } = orders.send({ item: "tea" });
  */
 import type { Json } from "../message/json.ts";
-import type { Handling } from "../scheduler/handling.ts";
 import type { Address } from "../scheduler/node.ts";
 import type { SendOptions, Sent } from "../scheduler/send.ts";
 import type { Attempt } from "../work/attempt.ts";
@@ -63,7 +62,7 @@ export class Stream<T = unknown> extends Place {
     const outbox = this.targets.outbox(String(this));
     const failed = (hook: NonNullable<typeof onFailed>) => (failure: HandlerFailure, attempt: Attempt, value: Json) =>
       hook(failure, new Tx(attempt, outbox, undefined), value as T);
-    const run = (value: Json, handling: Handling) => handler(value as T, new Tx(handling, outbox, undefined));
+    const run = (value: Json, attempt: Attempt) => handler(value as T, new Tx(attempt, outbox, undefined));
     return scheduler.addEventHandler(run, this.address, {
       name: name ?? (handler.name || `the handler of ${this}`),
       ...(clearance === undefined ? {} : { clearance }),

@@ -7,9 +7,9 @@ import { AsyncLocalStorage } from "node:async_hooks";
 import type { Host } from "../host/host.ts";
 import { AGENT_INVOKE_MS, AGENT_WAITING_MAX } from "../limits.ts";
 import { show } from "../message/problem.ts";
-import type { AgentProvider, AgentResponse, AgentTool, Tool } from "./extension.ts";
 import { ExtensionError, reasonOf } from "./extension-error.ts";
 import type { Logger } from "./logger.ts";
+import type { AgentProvider, AgentResponse, AgentTool, Tool } from "./providers.ts";
 import { within } from "./time-limit.ts";
 
 export interface AgentOffer {

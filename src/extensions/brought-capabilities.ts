@@ -5,9 +5,9 @@
 import type { Capability } from "../loop/capability.ts";
 import { MailboxActor } from "../loop/mailbox-actor.ts";
 import { BootError, RoutingTable } from "../loop/routing-table.ts";
-import { asProvider } from "./extension.ts";
 import { ExtensionError, reasonOf } from "./extension-error.ts";
 import type { ExtensionRecord } from "./extension-record.ts";
+import { asProvider } from "./providers.ts";
 import { SYSTEM_SUBSCRIBER } from "./system-topics.ts";
 
 interface BringingParts {

@@ -6,7 +6,7 @@
 import { TopicRegistry } from "../message/topic.ts";
 import { isWildcard } from "../message/topic-pattern.ts";
 import type { Manifest } from "./manifest.ts";
-import { SYSTEM_TOPICS } from "./system-topics.ts";
+import { SYSTEM_TOPICS } from "./manifest.ts";
 
 export class DeclaredTopics {
   readonly #registry = new TopicRegistry();

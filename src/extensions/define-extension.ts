@@ -16,9 +16,12 @@ import type { AppParts } from "../app/parts.ts";
 import type { Json, JsonObject } from "../message/json.ts";
 import { unknownOption } from "../message/near-word.ts";
 import { show } from "../message/problem.ts";
-import type { AgentProvider, ChannelProvider, Extension } from "./extension.ts";
+import type { Extension } from "./extension.ts";
 import type { ExtensionContext } from "./extension-context.ts";
 import type { Logger } from "./logger.ts";
+import type { Manifest } from "./manifest.ts";
+import { VERSION } from "./manifest.ts";
+import type { AgentProvider, ChannelProvider, ServiceProvider } from "./providers.ts";
 
 /** The facts of an extension that are known before its function is called. */
 export interface ExtensionHead<S extends Schema = Schema> {
@@ -46,7 +49,10 @@ export interface ExtensionParts<Config = JsonObject> extends AppParts {
 }
 
 /** The result of an extension's function: an app, and the roles and the life of an extension. */
-export interface ExtensionDefinition extends Definition, Pick<Extension, "start" | "stop" | "healthCheck"> {
+export interface ExtensionDefinition
+  extends Definition,
+    Pick<Extension, "start" | "stop" | "healthCheck">,
+    Partial<ServiceProvider> {
   /** For the agent, by name. */
   readonly tools?: Readonly<Record<string, ToolDefinition>>;
   /** Reaches a user. */
@@ -124,4 +130,14 @@ export function tool<S extends Schema>(definition: {
   if (typeof description !== "string" || !isSchema(input) || typeof run !== "function")
     throw new TypeError("tool({ description, input, run }): takes a text, a Standard Schema and a function");
   return { description, input, run: run as ToolDefinition["run"] };
+}
+
+/** The manifest of a definition whose function has not been called yet. */
+export function manifestOfHead(head: ExtensionHead, config: JsonObject = {}): Manifest {
+  const { id, version = VERSION, name = id, description = "", dependsOn = [] } = head;
+  const entrypoint = { file: "", exportName: "default" };
+  return {
+    ...{ id, name, version, description, entrypoint, dependsOn, config, enabled: true },
+    ...{ publishes: [], subscribes: [], schedules: [] },
+  };
 }

@@ -14,11 +14,13 @@ import { show } from "../message/problem.ts";
 import { topicType } from "../message/topic.ts";
 import type { Activity } from "./activity.ts";
 import type { DefinedExtension, ExtensionDefinition, ExtensionHead, ToolDefinition } from "./define-extension.ts";
-import type { Extension, Tool } from "./extension.ts";
+import { manifestOfHead } from "./define-extension.ts";
+import type { Extension } from "./extension.ts";
 import { type ContextParts, ExtensionContext } from "./extension-context.ts";
 import { ExtensionError } from "./extension-error.ts";
 import type { ExtensionRecord } from "./extension-record.ts";
 import { type Manifest, VERSION } from "./manifest.ts";
+import type { Tool } from "./providers.ts";
 import type { Schedule } from "./schedule-table.ts";
 
 /** An app that the kernel runs for an extension, with its cells loaded. */
@@ -40,7 +42,10 @@ export interface AddedApp {
 export type OpenApp = (app: App) => Promise<AddedApp>;
 
 /** What an extension has besides its app. */
-type Roles = Pick<ExtensionDefinition, "tools" | "channel" | "agent" | "start" | "stop" | "healthCheck">;
+type Roles = Pick<
+  ExtensionDefinition,
+  "tools" | "channel" | "agent" | "start" | "stop" | "healthCheck" | "singleton" | "runBackground"
+>;
 
 /** Calls the function of a defined extension. The record gets the manifest that follows from it. */
 export async function openDefined(
@@ -63,8 +68,9 @@ export async function openDefined(
       },
     });
     if (typeof returned !== "object" || returned === null) return returned as never;
-    const { tools, channel, agent, start, stop, healthCheck, ...definition } = returned as ExtensionDefinition;
-    roles = omitUndefined({ tools, channel, agent, start, stop, healthCheck });
+    const { tools, channel, agent, start, stop, healthCheck, ...rest } = returned as ExtensionDefinition;
+    const { singleton, runBackground, ...definition } = rest;
+    roles = omitUndefined({ tools, channel, agent, start, stop, healthCheck, singleton, runBackground });
     return definition;
   });
   const added = await openApp(asApp).catch((thrown: unknown) => {
@@ -96,14 +102,14 @@ function extensionOf(
   { built, capabilities }: AddedApp,
   subscribe: () => ReturnType<AddedApp["subscribe"]>,
 ): Extension {
-  const { tools = {}, channel, agent, start, stop, healthCheck } = roles;
+  const { tools = {}, channel, agent, start, stop, healthCheck, singleton, runBackground } = roles;
   const toolList = Object.entries(tools).map(([name, one]) => toolOf(record.id, name, one));
   const methods = {
     ...boundMethods(channel, ["sendToUser", "sendMessage"]),
     ...boundMethods(agent, ["invoke", "getAgentDescriptor"]),
     ...(toolList.length > 0 ? { getTools: () => toolList } : {}),
     ...(built.hasRequests ? { getCapabilities: capabilities } : {}),
-    ...omitUndefined({ start, stop, healthCheck }),
+    ...omitUndefined({ start, stop, healthCheck, singleton, runBackground }),
     initialize: () => {
       for (const { event, end } of subscribe()) {
         record.subscribed.add(event);
@@ -141,16 +147,6 @@ function omitUndefined<T extends object>(fields: T): { [Key in keyof T]?: NonNul
 }
 
 // The manifest ------------------------------------------------------------------------------------------------------
-
-/** The manifest of a definition whose function has not been called yet. */
-export function manifestOfHead(head: ExtensionHead, config: JsonObject = {}): Manifest {
-  const { id, version = VERSION, name = id, description = "", dependsOn = [] } = head;
-  const entrypoint = { file: "", exportName: "default" };
-  return {
-    ...{ id, name, version, description, entrypoint, dependsOn, config, enabled: true },
-    ...{ publishes: [], subscribes: [], schedules: [] },
-  };
-}
 
 function manifestOf(given: Manifest, head: ExtensionHead, built: BuiltApp): Manifest {
   const { entrypoint, enabled } = given;

@@ -26,12 +26,11 @@ import { Tx } from "../work/tx.ts";
 import type { Activity } from "./activity.ts";
 import type { Cause } from "./cause.ts";
 import { ExtensionError, reasonOf } from "./extension-error.ts";
-import type { ExtensionRecord } from "./extension-record.ts";
 import { Handling } from "./handling.ts";
 import { type Log, type Logger, loggerFor } from "./logger.ts";
+import { isSystemTopic, type Manifest } from "./manifest.ts";
 import type { Hook, HookName, MessageRouter } from "./message-router.ts";
 import { publishOnce } from "./publish-once.ts";
-import { isSystemTopic } from "./system-topics.ts";
 
 /** Options of an event that an extension emits. */
 export interface EmitOptions {
@@ -79,6 +78,20 @@ export interface Requests {
   request(message: Message): Promise<Message>;
 }
 
+/** The extension that a context belongs to. */
+export interface ContextOwner {
+  readonly id: string;
+  readonly manifest: Manifest | undefined;
+  /** Topics that its own code handles. */
+  readonly subscribed: Set<string>;
+  /** Aborted when it has failed. */
+  readonly ended: AbortController;
+  readonly closed: boolean;
+  readonly reason: string | undefined;
+  /** Adds an undo function. */
+  wired(undo: () => void): void;
+}
+
 export interface ContextParts {
   readonly host: Host;
   readonly bus: EventBus;
@@ -106,10 +119,10 @@ const MEMBERS = [
 export class ExtensionContext {
   readonly extensionId: string;
   readonly logger: Logger;
-  readonly #record: ExtensionRecord;
+  readonly #record: ContextOwner;
   readonly #parts: ContextParts;
 
-  constructor(record: ExtensionRecord, parts: ContextParts) {
+  constructor(record: ContextOwner, parts: ContextParts) {
     this.#record = record;
     this.#parts = parts;
     this.extensionId = record.id;

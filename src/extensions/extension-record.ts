@@ -10,9 +10,10 @@
  */
 import type { Capability } from "../loop/capability.ts";
 import { type Found, inPlace } from "./discovery.ts";
-import type { Extension, ProviderKind } from "./extension.ts";
+import type { Extension } from "./extension.ts";
 import { ExtensionError } from "./extension-error.ts";
 import type { Manifest } from "./manifest.ts";
+import type { ProviderKind } from "./providers.ts";
 import type { Schedule, ScheduleStatus } from "./schedule-table.ts";
 
 /** The state of an extension in its life. */

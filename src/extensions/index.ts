@@ -10,6 +10,14 @@ export {
   tool,
 } from "./define-extension.ts";
 export type { ExtensionInCode, ExtensionSources } from "./discovery.ts";
+export type { Extension } from "./extension.ts";
+export type { CommandOptions, EmitOptions, EventContext, EventHandler, ExtensionContext } from "./extension-context.ts";
+export { ExtensionError, type ExtensionErrorCode } from "./extension-error.ts";
+export type { ExtensionState, ExtensionStatus } from "./extension-record.ts";
+export type { Log, LogEntry, Logger, LogLevel } from "./logger.ts";
+export { type Manifest, type ManifestResult, readManifest } from "./manifest.ts";
+export type { Hook, HookCall, HookName } from "./message-router.ts";
+export type { OwnerTerm } from "./ownership.ts";
 export type {
   AgentInvocation,
   AgentProvider,
@@ -17,7 +25,6 @@ export type {
   AgentTool,
   CapabilityProvider,
   ChannelProvider,
-  Extension,
   ProviderKind,
   SchedulerProvider,
   ServiceProvider,
@@ -25,12 +32,6 @@ export type {
   TaskResult,
   Tool,
   ToolProvider,
-} from "./extension.ts";
-export type { CommandOptions, EmitOptions, EventContext, EventHandler, ExtensionContext } from "./extension-context.ts";
-export { ExtensionError, type ExtensionErrorCode } from "./extension-error.ts";
-export type { ExtensionState, ExtensionStatus } from "./extension-record.ts";
-export type { Log, LogEntry, Logger, LogLevel } from "./logger.ts";
-export { type Manifest, type ManifestResult, readManifest } from "./manifest.ts";
-export type { Hook, HookCall, HookName } from "./message-router.ts";
+} from "./providers.ts";
 export type { ScheduleStatus } from "./schedule-table.ts";
 export { type FileProblem, fileProblemText } from "./yaml-file.ts";

@@ -22,7 +22,6 @@ import { findTopicProblem } from "../message/topic.ts";
 import { isTopicPattern, isWildcard } from "../message/topic-pattern.ts";
 import { cronProblem } from "../work/cron.ts";
 import type { RetryPolicy } from "../work/retry-policy.ts";
-import { isSystemTopic, SYSTEM_PREFIX, SYSTEM_TOPICS } from "./system-topics.ts";
 import { type FileProblem, YamlFile, type YamlValue } from "./yaml-file.ts";
 
 export const MANIFEST_FILE = "manifest.yaml";
@@ -245,4 +244,12 @@ function distinct<T>(
     items.set(nameOf(item), item);
   }
   return [...items.values()];
+}
+
+const SYSTEM_PREFIX = "system.";
+
+export const SYSTEM_TOPICS = ["system.user.notify", "system.agent.task", "system.agent.background"] as const;
+
+export function isSystemTopic(topic: string): boolean {
+  return SYSTEM_TOPICS.some((one) => one === topic);
 }

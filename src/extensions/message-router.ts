@@ -7,9 +7,9 @@ import { EXTENSION_STEP_MS, HOOK_MS } from "../limits.ts";
 import { show } from "../message/problem.ts";
 import type { Activity } from "./activity.ts";
 import { type AgentLimits, type AgentQuestion, AgentSlot } from "./agent-slot.ts";
-import type { ChannelProvider, Tool } from "./extension.ts";
 import { ExtensionError, reasonOf } from "./extension-error.ts";
 import type { Logger } from "./logger.ts";
+import type { ChannelProvider, Tool } from "./providers.ts";
 import { within } from "./time-limit.ts";
 
 export const HOOKS = ["user_message", "agent_response"] as const;

@@ -20,9 +20,9 @@ import {
   TIMER_RETRY_MS,
   WALL_CLOCK_LOOK_MS,
 } from "../limits.ts";
-import type { Slot } from "./extension.ts";
 import { reasonOf } from "./extension-error.ts";
 import type { Logger } from "./logger.ts";
+import type { Slot } from "./providers.ts";
 import {
   type DueTable,
   isOutdated,
@@ -102,7 +102,7 @@ export class ScheduleTable {
    */
   async settle(hasFailed: (extensionId: string) => boolean): Promise<void> {
     const { due, alone } = this.#slots;
-    const since = alone ? NEVER_MS : this.#host.now() - SCHEDULE_KEPT_MS;
+    const since = alone ? NEVER_MS : due.now() - SCHEDULE_KEPT_MS;
     const left: string[] = [];
     const outdated: string[] = [];
     for (const stored of await due.dueRows(NEVER_MS, SCHEDULE_ROWS_MAX, SCHEDULE_KIND)) {

@@ -16,14 +16,8 @@ import { show } from "../message/problem.ts";
 import { ExtensionError } from "./extension-error.ts";
 import type { MessageRouter } from "./message-router.ts";
 
-export const SYSTEM_PREFIX = "system.";
-export const SYSTEM_TOPICS = ["system.user.notify", "system.agent.task", "system.agent.background"] as const;
 /** Their handler's name in the journal. */
 export const SYSTEM_SUBSCRIBER = "kernel";
-
-export function isSystemTopic(topic: string): boolean {
-  return SYSTEM_TOPICS.some((one) => one === topic);
-}
 
 export function wireSystemTopics(bus: EventBus, router: MessageRouter): void {
   const options = { subscriberId: SYSTEM_SUBSCRIBER };

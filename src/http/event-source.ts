@@ -3,7 +3,7 @@
  */
 import type { Host, Timer } from "../host/host.ts";
 import type { EventLoop } from "../loop/event-loop.ts";
-import type { Connection } from "../loop/inbound.ts";
+import type { Connection } from "../loop/pending-request.ts";
 import type { Message } from "../message/envelope.ts";
 import { type ErrorData, errorData } from "../message/error-data.ts";
 import type { Json } from "../message/json.ts";

@@ -2,7 +2,7 @@
  * One request to the loop: a connection that lives until its answer. SPEC: W20.
  */
 import type { EventLoop } from "../loop/event-loop.ts";
-import type { Connection } from "../loop/inbound.ts";
+import type { Connection } from "../loop/pending-request.ts";
 import type { Message } from "../message/envelope.ts";
 import type { Principal } from "./principal.ts";
 

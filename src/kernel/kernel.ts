@@ -65,6 +65,7 @@ import { operatorCapability } from "./operator-capability.ts";
 import { requestStatus } from "./request-status.ts";
 import { RunLog } from "./run-log.ts";
 import { type TokenRecord, Tokens } from "./tokens.ts";
+import { watchView } from "./watched-views.ts";
 
 /** The whole system: store, buses, loop, spaces, extensions, socket. `open` makes one for apps. */
 export class Kernel implements AsyncDisposable {
@@ -185,7 +186,8 @@ export class Kernel implements AsyncDisposable {
         commands: this.#kept,
       },
       ...{ ...limits.loop, ...handlings },
-      watchQuery: (watched, watcher) => this.#apps.watch(watched, watcher),
+      watchQuery: (watched, watcher) =>
+        this.#apps.watch(watched, watcher) ?? watchView({ host, loop: () => this.#loop }, watched, watcher),
       ...given({ requestTimeoutMs }),
       ...given({ observe, observeFaults: options.observeFaults ?? (observe ? undefined : faultsToStderr(host)) }),
     });

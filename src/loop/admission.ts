@@ -7,8 +7,9 @@ import type { ErrorExtras } from "../message/error-data.ts";
 import { kernelEventProblem } from "../message/kernel-event.ts";
 import { isWithin, labelOfMessage } from "../store/label.ts";
 import type { Capability } from "./capability.ts";
-import type { Origin, Sent } from "./inbound.ts";
+import type { Sent } from "./inbound.ts";
 import { schemaProblem } from "./message-schema.ts";
+import type { Origin } from "./pending-request.ts";
 import type { SupervisedActor } from "./supervised-actor.ts";
 
 export interface Refusal {

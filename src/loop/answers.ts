@@ -13,11 +13,11 @@ import {
   thrownText,
 } from "../message/error-data.ts";
 import { error } from "../message/lineage.ts";
-import type { Connection, Origin, Sent } from "./inbound.ts";
+import type { Sent } from "./inbound.ts";
 import type { Lanes } from "./lanes.ts";
 import type { Observations } from "./observation.ts";
-import type { PendingRequest, PendingTable } from "./pending-table.ts";
-import type { SupervisedActor } from "./supervised-actor.ts";
+import type { Connection, Origin, PendingRequest, RequestingActor } from "./pending-request.ts";
+import type { PendingTable } from "./pending-table.ts";
 
 export interface AnswersParts {
   readonly host: Host;
@@ -75,7 +75,7 @@ export class Answers {
   /**
    * Answers a pending request and removes it. With `from`, only a request of that actor; with `request`, only that one.
    */
-  resolve(id: string, answer: Answer, from?: SupervisedActor, request?: PendingRequest): boolean {
+  resolve(id: string, answer: Answer, from?: RequestingActor, request?: PendingRequest): boolean {
     const { pending, lanes, handlings } = this.#parts;
     const entry = pending.take(id, from, request);
     if (!entry) return false;
@@ -121,7 +121,7 @@ export class Answers {
   }
 
   /** An actor whose `postMessage` throws counts as answered. */
-  #answerTo(actor: SupervisedActor, answer: Answer): boolean {
+  #answerTo(actor: RequestingActor, answer: Answer): boolean {
     try {
       return actor.answer(answer);
     } catch (thrown) {

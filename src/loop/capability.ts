@@ -12,7 +12,7 @@ import type { HandlerFailure } from "../work/handler-options.ts";
 import type { WorkBoard } from "../work/work-board.ts";
 import type { DeliveryOptions } from "./event-journal.ts";
 import type { Parcel } from "./parcel.ts";
-import type { Failing, PendingRequest } from "./pending-table.ts";
+import type { Failing, Posted } from "./pending-request.ts";
 
 /** Carries an outbound message, an escaped error, or a message that could not be decoded. */
 export interface ActorEvent {
@@ -22,15 +22,6 @@ export interface ActorEvent {
   readonly error?: unknown;
   /** The event whose handler emitted the message, if the actor knows it. */
   readonly parcel?: Parcel | undefined;
-}
-
-/**
- * A message for an actor, with its entry in the pending table or, of an event that the journal delivers, its parcel.
- */
-export interface Posted {
-  readonly message: Message;
-  readonly request: PendingRequest | undefined;
-  readonly parcel: Parcel | undefined;
 }
 
 /** Listens to an actor. */

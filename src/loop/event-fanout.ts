@@ -16,9 +16,10 @@ import type { Answers } from "./answers.ts";
 import type { EventDeliveries } from "./capability.ts";
 import { copyMessage } from "./emission.ts";
 import type { DeliveryOptions, EventJournal } from "./event-journal.ts";
-import type { Inbound, Origin } from "./inbound.ts";
+import type { Inbound } from "./inbound.ts";
 import type { Observations } from "./observation.ts";
 import { DeliveryFailed, Parcel, type ParcelFailure } from "./parcel.ts";
+import type { Origin } from "./pending-request.ts";
 import type { RoutingTable } from "./routing-table.ts";
 import type { SupervisedActor } from "./supervised-actor.ts";
 

@@ -16,7 +16,7 @@ import { isJsonObject, type Json, type JsonObject } from "../message/json.ts";
 import { error } from "../message/lineage.ts";
 import { JOURNAL_START, type JournalPosition } from "../store/journal-position.ts";
 import type { EventFeed, EventJournal } from "./event-journal.ts";
-import type { Connection } from "./inbound.ts";
+import type { Connection } from "./pending-request.ts";
 import { readStreamRequest, type StreamFilter } from "./stream-filter.ts";
 import { type EventStream, StreamReader, unreadable } from "./stream-reader.ts";
 

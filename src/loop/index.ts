@@ -22,7 +22,6 @@ export type {
   CapabilityActor,
   Durability,
   MessageSchema,
-  Posted,
   SpawnContext,
 } from "./capability.ts";
 export { type CapabilityDefinition, handler, type RequestHandler } from "./capability-definition.ts";
@@ -31,13 +30,14 @@ export { capability } from "./define-capability.ts";
 export type { EventJournal } from "./event-journal.ts";
 export { EventLoop, type EventLoopOptions } from "./event-loop.ts";
 export type { ExchangesOf, TypedCapability } from "./exchanges.ts";
-export type { Connection, LaneName, Origin } from "./inbound.ts";
+export type { LaneName } from "./inbound.ts";
 export type { AdapterLife, Liveness } from "./liveness.ts";
 export type { LoopLimits } from "./loop-limits.ts";
 export { AnswerLater, type HandlerContext as CapabilityContext } from "./mailbox-actor.ts";
 export { type DataSchema, dataSchema } from "./message-schema.ts";
 export { isObservationType, type ObservationType, type Observer } from "./observation.ts";
 export { Parcel } from "./parcel.ts";
+export type { Connection, Origin, Posted } from "./pending-request.ts";
 export { BootError } from "./routing-table.ts";
 export { timerCapability } from "./timer.ts";
 export { type TransactionalDefinition, transactional } from "./transactional.ts";

@@ -13,7 +13,7 @@
 import type { Host, Timer } from "../host/host.ts";
 import { KEPT_ASKED_MAX, KEPT_LOOK_MS, KEPT_LOOK_PAUSE_MS } from "../limits.ts";
 import type { CommandJournal, KeptBefore } from "./command-journal.ts";
-import type { PendingRequest } from "./pending-table.ts";
+import type { PendingRequest } from "./pending-request.ts";
 
 export interface KeptElsewhereParts {
   readonly host: Host;

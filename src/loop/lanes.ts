@@ -5,7 +5,8 @@
  */
 import { Fifo } from "../host/fifo.ts";
 import { causationOf } from "../message/envelope.ts";
-import type { Connection, Inbound, LaneName, Origin } from "./inbound.ts";
+import type { Inbound, LaneName } from "./inbound.ts";
+import type { Connection, Origin } from "./pending-request.ts";
 import type { PendingTable } from "./pending-table.ts";
 
 /** Takes messages out of the lanes. */

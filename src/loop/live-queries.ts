@@ -15,7 +15,7 @@ import { isMessageType, type Message } from "../message/envelope.ts";
 import { Failure } from "../message/error-data.ts";
 import { isJsonObject, type Json } from "../message/json.ts";
 import { causedBy, error, event } from "../message/lineage.ts";
-import type { Connection } from "./inbound.ts";
+import type { Connection } from "./pending-request.ts";
 import { type LiveOutcome, type LiveReader, SharedQuery, type WatchedQuery, type WatchQuery } from "./shared-query.ts";
 
 export interface LiveQueriesParts {

@@ -22,11 +22,12 @@ import { type Retry, type RetryPolicy, retryDelayMs, retryPolicyOf, worthRetryin
 import type { Sender } from "../work/timer-row.ts";
 import type { WorkBoard } from "../work/work-board.ts";
 import { WorkError } from "../work/work-error.ts";
-import type { ActorEvent, ActorListener, CapabilityActor, Posted } from "./capability.ts";
-import { isAwaited, isRefusalCode } from "./inbound.ts";
+import type { ActorEvent, ActorListener, CapabilityActor } from "./capability.ts";
+import { isRefusalCode } from "./inbound.ts";
 import { type KeyOf, Mailbox } from "./mailbox.ts";
 import type { Parcel } from "./parcel.ts";
-import type { Failing, PendingRequest } from "./pending-table.ts";
+import type { Failing, PendingRequest, Posted } from "./pending-request.ts";
+import { isAwaited } from "./pending-request.ts";
 
 const TERMINATED = "the actor was terminated";
 
@@ -268,7 +269,7 @@ export class MailboxActor implements CapabilityActor {
     if (this.#asked.size === 0 || this.#mailbox.hasPlace) return false;
     if (this.#mailbox.concurrency === 1) return true;
     const causes = new Set([...this.#asked.values()].map(({ cause }) => cause));
-    return [...this.#mailbox.handled].every(({ message }) => causes.has(message.metadata.id));
+    return this.#mailbox.handled.every(({ message }) => causes.has(message.metadata.id));
   }
 
   given(): ReadonlySet<string> {

@@ -10,7 +10,7 @@
  */
 import { Fifo } from "../host/fifo.ts";
 import type { Message } from "../message/envelope.ts";
-import type { Posted } from "./capability.ts";
+import type { Posted } from "./pending-request.ts";
 
 /**
  * Returns the key of a message. Messages with the same key are handled one after the other, or up to the limit of the
@@ -32,7 +32,9 @@ export class Mailbox {
   readonly #waiting = new Fifo<Posted>();
   /** They have their keys, and came before all messages in `#waiting`. */
   readonly #freed = new Fifo<Posted>();
-  readonly #handled = new Set<Posted>();
+  /** The first of the handled messages, and the others: mostly one alone is handled. */
+  #first: Posted | undefined;
+  readonly #others = new Set<Posted>();
   readonly #limits: ReadonlyMap<string, number>;
   readonly #lanes = new Map<string, Lane>();
   #behindCount = 0;
@@ -48,7 +50,7 @@ export class Mailbox {
   }
 
   get length(): number {
-    return this.#ready + this.#behindCount + this.#handled.size;
+    return this.#ready + this.#behindCount + this.#handledCount;
   }
 
   /** Whether `next` may give a message. */
@@ -57,7 +59,11 @@ export class Mailbox {
   }
 
   get hasPlace(): boolean {
-    return this.#handled.size < this.concurrency;
+    return this.#handledCount < this.concurrency;
+  }
+
+  get #handledCount(): number {
+    return this.#first === undefined ? this.#others.size : this.#others.size + 1;
   }
 
   get #ready(): number {
@@ -76,7 +82,8 @@ export class Mailbox {
     while (this.hasNext) {
       const posted = (this.#freed.shift() ?? this.#waiting.shift()) as Posted;
       if (this.#keyOf !== undefined && !this.#takesKey(posted, this.#keyOf)) continue;
-      this.#handled.add(posted);
+      if (this.#first === undefined) this.#first = posted;
+      else this.#others.add(posted);
       return posted;
     }
     return undefined;
@@ -121,7 +128,8 @@ export class Mailbox {
 
   /** The handler of a message has ended. */
   ended(posted: Posted): void {
-    this.#handled.delete(posted);
+    if (this.#first === posted) this.#first = undefined;
+    else this.#others.delete(posted);
     if (this.#keyOf !== undefined) this.#releaseKey(posted);
   }
 
@@ -142,7 +150,7 @@ export class Mailbox {
   }
 
   handles(id: string): boolean {
-    for (const { message } of this.#handled) if (message.metadata.id === id) return true;
+    for (const { message } of this.handled) if (message.metadata.id === id) return true;
     return false;
   }
 
@@ -159,8 +167,8 @@ export class Mailbox {
     return false;
   }
 
-  get handled(): Iterable<Posted> {
-    return this.#handled;
+  get handled(): readonly Posted[] {
+    return this.#first === undefined ? [...this.#others] : [this.#first, ...this.#others];
   }
 
   /** All that are not handled yet. */

@@ -7,9 +7,10 @@ import { error, reply } from "../message/lineage.ts";
 import { reasonOf } from "../message/reasons.ts";
 import type { Answers } from "./answers.ts";
 import type { EventStreams } from "./event-streams.ts";
-import type { Connection, Inbound, Origin } from "./inbound.ts";
+import type { Inbound } from "./inbound.ts";
 import type { Lanes } from "./lanes.ts";
 import type { LiveQueries } from "./live-queries.ts";
+import type { Connection, Origin } from "./pending-request.ts";
 import type { PendingTable } from "./pending-table.ts";
 import type { RequestDispatch } from "./request-dispatch.ts";
 
@@ -81,7 +82,7 @@ export class OwnRequests {
     } catch (thrown) {
       if (!(thrown instanceof Failure)) return dispatch.refuse(inbound, 503, thrownText(thrown));
       const { code, reason } = thrown;
-      const known = code === 422 || code === 404 ? code : 503;
+      const known = code === 422 || code === 404 || code === 403 ? code : 503;
       dispatch.refuse(inbound, known, thrown.message, reason === reasonOf(code) ? undefined : { reason });
     }
   }

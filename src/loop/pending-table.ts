@@ -1,117 +1,6 @@
-/**
- * Requests that await their answer (RFC 0032 §14), by request id, with an index by connection. An entry is added before
- * the request is dispatched and removed by its first answer, its timeout, or the end of its requester. Only the actor
- * that a request was dispatched to may answer it.
- *
- * ```
- *   insert ──────────────> listed ──take, by id───────────────────────────> removed
- *     └──> unlisted ──any look-up by id──^
- *             └──take, by the answer that has the entry────────────────────> removed
- * ```
- * Most requests are answered before a look-up by id, and an actor in this process returns the entry with its answer.
- * The Map took a quarter of the time of a request in process. So a request is listed only if its id may be looked up:
- * not if the loop has made the id, and not if the id is greater than those of all other waiting requests, as ids are
- * that a client counts or derives from the time.
- */
-import type { Timer } from "../host/host.ts";
-import type { Kind, Message, Metadata } from "../message/envelope.ts";
-import type { ErrorData } from "../message/error-data.ts";
-import { type Answerable, causedBy, type Lineage } from "../message/lineage.ts";
-import type { Settlement } from "../store/journal.ts";
-import type { Sender } from "../work/timer-row.ts";
-import { type Connection, NOBODY, type Origin } from "./inbound.ts";
-import type { SupervisedActor } from "./supervised-actor.ts";
-
-/** A message whose failure may be settled by a commit of its handler. */
-export interface Failing {
-  /** The settlement that fails it; `isSettled` is set after the commit. */
-  failing(error: string): Settlement | undefined;
-  isSettled: boolean;
-}
-
-/** The journal's part in a request, which remains when the requester is gone and receives the outcome. */
-export interface Kept extends Failing {
-  /** Whether its actor has it. */
-  readonly state: "kept" | "posted";
-  /** The origin of the request, which the entry forgets when no requester waits. */
-  readonly sentBy: Origin;
-  /** Counts the deliveries of the journal from 1. */
-  readonly attempt: number;
-  /** Its handler has failed, and the journal delivers it again later. */
-  retryLater(request: PendingRequest, reason: string, delayMs: number): void;
-  ended(answer: Message | Message<ErrorData>, requester: Origin): void;
-}
-
-/**
- * The data that an answer needs, and its receiver. It shares no object with the actor, which may change its message.
- * The fields that consequences of the request carry are copied one by one, which costs less than a copy of the
- * metadata.
- */
-export class PendingRequest implements Answerable {
-  readonly kind: Kind;
-  readonly type: string;
-  readonly id: string;
-  /** The causation of the request. */
-  readonly cause: string | undefined;
-  /** The receiver of the answer; for a journaled command, none after its requester has left. */
-  origin: Origin;
-  /** The actor it was dispatched to. */
-  readonly actor: SupervisedActor;
-  /** The journal's part in it, where it has one. */
-  readonly kept: Kept | undefined;
-  timeout: Timer | undefined = undefined;
-  /** Whether it is answered, or its requester is gone. */
-  isOver = false;
-  /** Its place in the ring of recent handlings; undefined without a ring. */
-  handling: number | undefined = undefined;
-  /** When its handler began, on the monotonic clock; undefined if the actor does not tell. */
-  begunAt: number | undefined = undefined;
-  /** Its index among the unlisted; -1 if it is listed. */
-  place = -1;
-  readonly #timestamp: number;
-  /** The other metadata of its consequences; undefined for most requests. */
-  readonly #carried: Omit<Lineage, "causation"> | undefined;
-
-  constructor({ kind, type, metadata }: Message, origin: Origin, actor: SupervisedActor, kept: Kept | undefined) {
-    this.kind = kind;
-    this.type = type;
-    this.id = metadata.id;
-    this.cause = metadata.causation ?? undefined;
-    this.origin = origin;
-    this.actor = actor;
-    this.kept = kept;
-    this.#timestamp = metadata.timestamp;
-    this.#carried = carriedBy(metadata);
-  }
-
-  get metadata(): Metadata {
-    return { ...this.#carried, id: this.id, timestamp: this.#timestamp };
-  }
-}
-
-/**
- * The authority of a message that is sent later for this request. A timer that is set by a timer's message has none.
- */
-export function senderOf(request: PendingRequest | undefined): Sender | undefined {
-  const origin = request?.kept?.sentBy ?? request?.origin;
-  switch (origin?.kind) {
-    case "adapter":
-      return { kind: "client", id: origin.connection.id };
-    case "actor":
-    case "caller":
-      return { kind: "kernel" };
-    default:
-      return undefined;
-  }
-}
-
-function carriedBy(metadata: Metadata): Omit<Lineage, "causation"> | undefined {
-  const { correlation, traceparent, tracestate, label } = metadata;
-  if (correlation === undefined && traceparent === undefined && tracestate === undefined && label === undefined)
-    return undefined;
-  const { causation: _, ...carried } = causedBy({ metadata });
-  return carried;
-}
+import type { Message } from "../message/envelope.ts";
+import type { Kept } from "./pending-request.ts";
+import { type Connection, NOBODY, type Origin, PendingRequest, type RequestingActor } from "./pending-request.ts";
 
 /**
  * A reusable holder of an entry. A Map with many insertions and deletions is copied into a new table now and then, and
@@ -173,13 +62,13 @@ export class PendingTable {
   }
 
   /** A request whose id the loop has just made. */
-  insertNew(message: Message, origin: Origin, actor: SupervisedActor): PendingRequest {
+  insertNew(message: Message, origin: Origin, actor: RequestingActor): PendingRequest {
     this.#lastId = undefined;
     return this.#unlist(new PendingRequest(message, origin, actor, undefined));
   }
 
   /** A request whose id is not pending. */
-  insert(message: Message, origin: Origin, actor: SupervisedActor, kept?: Kept): PendingRequest {
+  insert(message: Message, origin: Origin, actor: RequestingActor, kept?: Kept): PendingRequest {
     const entry = new PendingRequest(message, origin, actor, kept);
     if (kept !== undefined) this.kept++;
     else if (entry.id === this.#isFree) {
@@ -234,7 +123,7 @@ export class PendingTable {
    * Removes an entry and cancels its timeout. With `from`, only an entry that was dispatched to that actor. With
    * `request`, only that very entry: the same id may have been used again since its requester left (L81).
    */
-  take(id: string, from?: SupervisedActor, request?: PendingRequest): PendingRequest | undefined {
+  take(id: string, from?: RequestingActor, request?: PendingRequest): PendingRequest | undefined {
     if (request !== undefined && request.place >= 0 && request.id === id && request.actor === from)
       return this.#takeUnlisted(request);
     const slot = this.#listed.get(id);
@@ -297,7 +186,7 @@ export class PendingTable {
   }
 
   /** The ids of requests that an actor has been given and not answered. */
-  of(actor: SupervisedActor): string[] {
+  of(actor: RequestingActor): string[] {
     return [...this.#listed].filter(([, { entry }]) => entry?.actor === actor).map(([id]) => id);
   }
 

@@ -9,11 +9,13 @@ import { type ErrorExtras, errorData, type SystemErrorCode, thrownText } from ".
 import { causedBy, command, error } from "../message/lineage.ts";
 import type { Answers } from "./answers.ts";
 import type { CommandJournal } from "./command-journal.ts";
-import { inbound, NOBODY, type Sent, senderText } from "./inbound.ts";
+import { inbound, type Sent } from "./inbound.ts";
 import type { Lanes } from "./lanes.ts";
 import type { Observations } from "./observation.ts";
 import type { Sending } from "./parcel.ts";
-import type { PendingRequest, PendingTable } from "./pending-table.ts";
+import type { PendingRequest } from "./pending-request.ts";
+import { NOBODY, senderText } from "./pending-request.ts";
+import type { PendingTable } from "./pending-table.ts";
 
 export interface RequestDispatchParts {
   readonly host: Host;

@@ -22,7 +22,7 @@ import type { CircleWatch } from "./circle-watch.ts";
 import type { WithdrawResult } from "./command-journal.ts";
 import { BadEmission, emittedBy } from "./emission.ts";
 import type { EventFanout } from "./event-fanout.ts";
-import { type Inbound, inbound, isAwaited, laneOf, type Origin } from "./inbound.ts";
+import { type Inbound, inbound, laneOf } from "./inbound.ts";
 import type { KeptCommands } from "./kept-commands.ts";
 import type { Lanes } from "./lanes.ts";
 import { FailedAttempt, MadeMessageEvent } from "./mailbox-actor.ts";
@@ -31,7 +31,8 @@ import { type Observations, type ObservationType, stackOf } from "./observation.
 import type { ObservationSubscribers } from "./observation-subscribers.ts";
 import type { OwnRequests } from "./own-requests.ts";
 import type { Parcel } from "./parcel.ts";
-import type { PendingRequest, PendingTable } from "./pending-table.ts";
+import { isAwaited, type Origin, type PendingRequest, type RequestingActor } from "./pending-request.ts";
+import type { PendingTable } from "./pending-table.ts";
 import type { RequestDispatch } from "./request-dispatch.ts";
 import type { RoutingTable } from "./routing-table.ts";
 import type { ActorHome, SupervisedActor } from "./supervised-actor.ts";
@@ -297,7 +298,7 @@ export class Router implements ActorHome {
    * it was an event, `emit` throws in this process; a worker cannot be told in time, so the message that it handles
    * fails (L91).
    */
-  #bad(actor: SupervisedActor, { envelope: said, reason }: BadEmission, parcel: Parcel | undefined): Failure {
+  #bad(actor: RequestingActor, { envelope: said, reason }: BadEmission, parcel: Parcel | undefined): Failure {
     const { host, observations } = this.#parts;
     observations.tell("Sys.ActorFault", { capability: actor.name, reason }, causeIn(said));
     if (said?.kind === "reply" || said?.kind === "error")
@@ -313,7 +314,7 @@ export class Router implements ActorHome {
   }
 
   /** Answers the request that caused an emission, if its actor emitted that. */
-  #failRequest(actor: SupervisedActor, { metadata }: Partial<Message>, reason: string): void {
+  #failRequest(actor: RequestingActor, { metadata }: Partial<Message>, reason: string): void {
     const { host, pending, answers } = this.#parts;
     const id = metadata?.causation;
     const entry = typeof id === "string" ? pending.get(id) : undefined;

@@ -34,7 +34,7 @@ import {
   union,
 } from "../store/journal-position.ts";
 import type { EventFeed, EventPage } from "./event-journal.ts";
-import type { Connection } from "./inbound.ts";
+import type { Connection } from "./pending-request.ts";
 import { FilterIndex, type StreamFilter } from "./stream-filter.ts";
 
 const SLICE_MS = STREAM_SLICE_MICROS / 1_000;

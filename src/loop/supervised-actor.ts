@@ -16,11 +16,10 @@ import { causationOf, type Message } from "../message/envelope.ts";
 import { type ErrorData, type Failure, thrownText } from "../message/error-data.ts";
 import type { Attempt } from "../work/attempt.ts";
 import type { HandlerFailure } from "../work/handler-options.ts";
-import type { ActorEvent, Capability, CapabilityActor, Posted, Relayed, Withdrawn } from "./capability.ts";
-import type { Origin } from "./inbound.ts";
+import type { ActorEvent, Capability, CapabilityActor, Relayed, Withdrawn } from "./capability.ts";
 import { MadeMessageEvent, MailboxActor, SentMessageEvent } from "./mailbox-actor.ts";
 import type { Parcel } from "./parcel.ts";
-import type { Failing } from "./pending-table.ts";
+import type { Failing, Origin, Posted } from "./pending-request.ts";
 
 /** The part of the router that actors use. */
 export interface ActorHome {

@@ -20,7 +20,7 @@ import { declared } from "./capability-definition.ts";
 import { type TimerLimits, timerLimits } from "./loop-limits.ts";
 import { AnswerLater, MailboxActor } from "./mailbox-actor.ts";
 import { dataSchema } from "./message-schema.ts";
-import { type PendingRequest, senderOf } from "./pending-table.ts";
+import { type PendingRequest, senderOf } from "./pending-request.ts";
 import { TimerClients } from "./timer-clients.ts";
 import { TimerMemory } from "./timer-memory.ts";
 import { type SetOnce, setOnce } from "./timer-receipt.ts";

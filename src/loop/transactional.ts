@@ -21,7 +21,7 @@ import type { Json } from "../message/json.ts";
 import { cloneData, copyJson } from "../message/json-copy.ts";
 import { problemText, within } from "../message/problem.ts";
 import { admit } from "../store/admit.ts";
-import type { CommitOutcome } from "../store/commit.ts";
+import type { Commit, CommitOutcome } from "../store/commit.ts";
 import type { DocumentRef } from "../store/document.ts";
 import { isErasedResult } from "../store/erase.ts";
 import type { JournalEntry } from "../store/journal.ts";
@@ -31,7 +31,6 @@ import { type Invocation, receiptOf } from "../store/receipt-name.ts";
 import type { Rejection } from "../store/rejection.ts";
 import type { Replica } from "../store/replica.ts";
 import { pullStored } from "../store/stored-value.ts";
-import type { Commit } from "../store/transaction.ts";
 import { Attempt, type AttemptKind } from "../work/attempt.ts";
 import { callHandler, type HandlerEnd, isThenable } from "../work/handler-call.ts";
 import type { HandlerFailure } from "../work/handler-options.ts";
@@ -50,7 +49,7 @@ import {
 } from "./capability-definition.ts";
 import { answerConfirmed } from "./confirmed-query.ts";
 import type { TypedCapability } from "./exchanges.ts";
-import { isAwaited, isRefusalCode } from "./inbound.ts";
+import { isRefusalCode } from "./inbound.ts";
 import {
   AnswerLater,
   type FailedMessage,
@@ -61,7 +60,8 @@ import {
 } from "./mailbox-actor.ts";
 import { schemaProblem } from "./message-schema.ts";
 import type { Parcel } from "./parcel.ts";
-import type { PendingRequest } from "./pending-table.ts";
+import type { PendingRequest } from "./pending-request.ts";
+import { isAwaited } from "./pending-request.ts";
 
 /** The definition of a capability whose handlers are transactions. */
 export interface TransactionalDefinition<CommandsSent, CommandsIn, CommandsOut, QueriesSent, QueriesIn, QueriesOut>

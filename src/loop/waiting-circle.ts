@@ -16,19 +16,19 @@
  * workers, count as free.
  */
 import { causationOf, type Message } from "../message/envelope.ts";
-import type { PendingRequest, PendingTable } from "./pending-table.ts";
-import type { SupervisedActor } from "./supervised-actor.ts";
+import type { PendingRequest, RequestingActor } from "./pending-request.ts";
+import type { PendingTable } from "./pending-table.ts";
 
 /**
  * The names along the circle that a request would close, from the asked actor back to it; undefined if it closes none.
  */
 export function circleClosedBy(
   request: Message,
-  asker: SupervisedActor,
-  asked: SupervisedActor,
+  asker: RequestingActor,
+  asked: RequestingActor,
   pending: PendingTable,
 ): readonly string[] | undefined {
-  const chain: SupervisedActor[] = [];
+  const chain: RequestingActor[] = [];
   let waiting = asker;
   let awaited = request.metadata.id;
   let cause = causationOf(request);
@@ -64,7 +64,7 @@ export function isSuspect({ origin, actor }: PendingRequest): boolean {
 export function crossedCircles(pending: PendingTable): readonly Circle[] {
   const awaited = awaitedByStuck(pending);
   const circles: Circle[] = [];
-  const seen = new Set<SupervisedActor>();
+  const seen = new Set<RequestingActor>();
   for (const start of awaited.keys()) {
     const path: PendingRequest[] = [];
     let actor = start;
@@ -84,8 +84,8 @@ export function crossedCircles(pending: PendingTable): readonly Circle[] {
  * One awaited request of each actor that cannot continue. Actors that may continue are removed, one after the other. A
  * handler with several requests may need only one of the answers, so one answer from outside is enough.
  */
-function awaitedByStuck(pending: PendingTable): ReadonlyMap<SupervisedActor, PendingRequest> {
-  const asked = new Map<SupervisedActor, PendingRequest[]>();
+function awaitedByStuck(pending: PendingTable): ReadonlyMap<RequestingActor, PendingRequest> {
+  const asked = new Map<RequestingActor, PendingRequest[]>();
   for (const request of pending) {
     if (request.origin.kind !== "actor" || !request.origin.actor.isAsking) continue;
     const { actor } = request.origin;
@@ -96,19 +96,19 @@ function awaitedByStuck(pending: PendingTable): ReadonlyMap<SupervisedActor, Pen
   const given = new Map([...asked.keys()].map((actor) => [actor, actor.given()]));
   // A request that the actor has finished is answered in another way.
   const isBehind = ({ actor, id }: PendingRequest) => asked.has(actor) && given.get(actor)?.has(id) === true;
-  const isStuck = (actor: SupervisedActor, requests: readonly PendingRequest[]) =>
+  const isStuck = (actor: RequestingActor, requests: readonly PendingRequest[]) =>
     requests.every(isBehind) && requests.some((request) => isAwaitedBy(actor, request));
   for (let size = -1; size !== asked.size; ) {
     size = asked.size;
     for (const [actor, requests] of asked) if (!isStuck(actor, requests)) asked.delete(actor);
   }
-  const first = ([actor, requests]: [SupervisedActor, PendingRequest[]]) =>
+  const first = ([actor, requests]: [RequestingActor, PendingRequest[]]) =>
     [actor, requests.find((request) => isAwaitedBy(actor, request)) as PendingRequest] as const;
   return new Map([...asked].map(first));
 }
 
 /** Whether the actor has asked the request for a message that it handles now; messages of `send` do not count. */
-function isAwaitedBy(actor: SupervisedActor, { id, cause }: PendingRequest): boolean {
+function isAwaitedBy(actor: RequestingActor, { id, cause }: PendingRequest): boolean {
   return cause !== undefined && actor.waitsFor(id, cause);
 }
 

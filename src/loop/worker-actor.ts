@@ -23,7 +23,8 @@ import { errorData, thrownText } from "../message/error-data.ts";
 import { error } from "../message/lineage.ts";
 import { MillraceError } from "../message/millrace-error.ts";
 import type { WorkBoard, WorkEntry } from "../work/work-board.ts";
-import type { ActorEvent, ActorListener, CapabilityActor, Posted } from "./capability.ts";
+import type { ActorEvent, ActorListener, CapabilityActor } from "./capability.ts";
+import type { Posted } from "./pending-request.ts";
 import {
   abortOf,
   answeredBy,

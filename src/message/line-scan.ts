@@ -47,6 +47,8 @@ export function scanJsonText(
   let depth = depthBefore;
   let colons = 0;
   let suspect = false;
+  /** Whether a token is longer than an exact integer. */
+  let hasLong = false;
   /** Start of the current number, literal or white space. */
   let tokenStart = start;
 
@@ -69,11 +71,7 @@ export function scanJsonText(
       // Numbers, literals and white space.
       if (folded === LOWER_E) suspect ||= isDigit(bytes[i - 1]);
       else if (byte === MINUS) suspect ||= bytes[i + 1] === ZERO;
-      if (i - tokenStart >= FINITE_LENGTH_MAX) suspect = true;
-      if (i - tokenStart === EXACT_DIGITS_MAX && isDigit(byte)) {
-        const rounded = findRounded(bytes, i, start, end);
-        if (rounded !== undefined) return rounded;
-      }
+      if (i - tokenStart >= EXACT_DIGITS_MAX) hasLong = true;
       continue;
     }
     tokenStart = i + 1;
@@ -81,7 +79,8 @@ export function scanJsonText(
 
   // If all colons together are within the limit for one object, no object exceeds it.
   const crowded = colons > keysMax ? findCrowdedObject(bytes, start, end, limits) : undefined;
-  return crowded ?? (suspect ? "inspect" : "clean");
+  const long = hasLong ? checkLongNumbers(bytes, start, end) : undefined;
+  return crowded ?? long ?? (suspect ? "inspect" : "clean");
 }
 
 /** `\u0000` or a surrogate, `\ud800` to `\udfff`, paired or not; `i` is at the `u`. */
@@ -91,13 +90,32 @@ function isSuspectEscape(bytes: Uint8Array, i: number): boolean {
   return first === ZERO && bytes[i + 2] === ZERO && bytes[i + 3] === ZERO && bytes[i + 4] === ZERO;
 }
 
-/** Finds an integer that parsing would round; `at` is inside of it. */
-function findRounded(bytes: Uint8Array, at: number, start: number, end: number): Problem | undefined {
-  let [from, to] = [at, at + 1];
-  while (from > start && isOfNumber(bytes[from - 1]!)) from--;
-  while (to < end && isOfNumber(bytes[to]!)) to++;
-  // A longer one is checked after parsing: it may overflow.
-  if (to - from > FINITE_LENGTH_MAX) return undefined;
+/**
+ * A scan for numbers longer than an exact integer, of texts that may contain one: finds an integer that parsing would
+ * round, or a number that may overflow.
+ */
+function checkLongNumbers(bytes: Uint8Array, start: number, end: number): Problem | "inspect" | undefined {
+  let verdict: "inspect" | undefined;
+  for (let i = start; i < end; i++) {
+    const byte = bytes[i]!;
+    if (byte === QUOTE) {
+      for (i++; i < end && bytes[i] !== QUOTE; i++) if (bytes[i] === BACKSLASH) i++;
+    } else if (byte === MINUS || isDigit(byte)) {
+      const from = i;
+      while (i + 1 < end && isOfNumber(bytes[i + 1]!)) i++;
+      // A longer one is checked after parsing.
+      if (i - from >= FINITE_LENGTH_MAX) verdict = "inspect";
+      else if (i - from >= EXACT_DIGITS_MAX) {
+        const rounded = roundedAt(bytes, from, i + 1, start);
+        if (rounded !== undefined) return rounded;
+      }
+    }
+  }
+  return verdict;
+}
+
+/** The problem of the number at `from` to `to`, if it is an integer that parsing would round. */
+function roundedAt(bytes: Uint8Array, from: number, to: number, start: number): Problem | undefined {
   const text = String.fromCharCode(...bytes.subarray(from, to));
   if (!INTEGER.test(text)) return undefined;
   const parsed = Number(text);

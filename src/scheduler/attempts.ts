@@ -2,12 +2,12 @@
 import type { Host } from "../host/host.ts";
 import { WORK_WINDOW_MS } from "../limits.ts";
 import { thrownText } from "../message/error-data.ts";
+import type { Commit } from "../store/commit.ts";
 import type { Label } from "../store/label.ts";
 import { PUBLIC } from "../store/label.ts";
 import type { Rejection } from "../store/rejection.ts";
 import type { Replica } from "../store/replica.ts";
 import { StoreError } from "../store/store.ts";
-import type { Commit } from "../store/transaction.ts";
 import type { Attempt } from "../work/attempt.ts";
 import { isThenable } from "../work/handler-call.ts";
 import { Lineage } from "../work/lineage.ts";

@@ -22,12 +22,11 @@ import { Closure, type ClosureParts } from "./closure.ts";
 import { type End, Handling } from "./handling.ts";
 import type { Introspection } from "./introspection.ts";
 import type { Background } from "./run-commits.ts";
-import type { Send, Wait } from "./send.ts";
+import type { Send, SendQueue, Wait } from "./send.ts";
 import type { SendAnswers } from "./send-answers.ts";
 import { SendCommit } from "./send-commit.ts";
 import { SendFailures } from "./send-failures.ts";
-import type { SendQueue } from "./send-queue.ts";
-import type { RegisteredHandler } from "./stream-record.ts";
+import type { RegisteredHandler } from "./stream-handler.ts";
 
 /** Loads the piece that registers a stream's handler. Undefined if there is no piece to load. */
 export type HandlerLoader = (stream: string) => Promise<unknown> | undefined;

@@ -19,10 +19,9 @@ import { Handling } from "./handling.ts";
 import type { RollbackListener } from "./invalidation.ts";
 import type { Address } from "./node.ts";
 import type { Runner } from "./runner.ts";
-import { Send, type SendOptions, type Sent, type Wait } from "./send.ts";
+import { Send, type SendOptions, SendQueue, type Sent, StreamRecord, type Wait } from "./send.ts";
 import type { SendAnswers } from "./send-answers.ts";
-import { SendQueue } from "./send-queue.ts";
-import { type EventHandler, type HandlerOptions, StreamError, StreamRecord } from "./stream-record.ts";
+import { type EventHandler, type HandlerOptions, StreamError } from "./stream-handler.ts";
 
 /** A queue as operators see it. */
 export interface QueueSnapshot {

@@ -5,13 +5,12 @@
  */
 import { asyncContext } from "../host/async-context.ts";
 import type { Json } from "../message/json.ts";
-import type { Precondition } from "../store/commit.ts";
+import type { Commit, Precondition } from "../store/commit.ts";
 import { requireAbsent } from "../store/receipt.ts";
 import { receiptOf } from "../store/receipt-name.ts";
-import type { Commit } from "../store/transaction.ts";
 import { Attempt, type AttemptKind, type Demand } from "../work/attempt.ts";
 import type { Send } from "./send.ts";
-import type { RegisteredHandler } from "./stream-record.ts";
+import type { RegisteredHandler } from "./stream-handler.ts";
 
 export type End =
   | { readonly threw: false; readonly value: unknown }

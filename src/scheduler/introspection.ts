@@ -17,8 +17,7 @@ import { type Address, computationAt, type Edge, RUNNING, type SchedulerNode } f
 import { enterReads } from "./node-record.ts";
 import type { Registry } from "./registry.ts";
 import type { Run } from "./run.ts";
-import type { Send, SendOutcome, Sent } from "./send.ts";
-import type { StreamRecord } from "./stream-record.ts";
+import type { Send, SendOutcome, Sent, StreamRecord } from "./send.ts";
 import type { Trace, TraceEntry, TraceLog } from "./trace.ts";
 
 /** One step of the answer to "why did this run". */

@@ -36,7 +36,7 @@ import type { Persisted } from "./node-state.ts";
 import type { Runner } from "./runner.ts";
 import type { SendOptions, Sent } from "./send.ts";
 import type { Settle } from "./settle.ts";
-import type { EventHandler, HandlerOptions } from "./stream-record.ts";
+import type { EventHandler, HandlerOptions } from "./stream-handler.ts";
 import type { TraceEntry, TraceTopic } from "./trace.ts";
 import { letGoOfRuns, tellUnfinished } from "./unfinished.ts";
 

@@ -27,8 +27,7 @@ import { verdictOn } from "../work/retry-table.ts";
 import type { Handling } from "./handling.ts";
 import type { Introspection } from "./introspection.ts";
 import type { Background } from "./run-commits.ts";
-import type { Send, SendFailure, SendOutcome } from "./send.ts";
-import type { SendQueue } from "./send-queue.ts";
+import type { Send, SendFailure, SendOutcome, SendQueue } from "./send.ts";
 
 export interface Failing {
   readonly reason: SendFailure;

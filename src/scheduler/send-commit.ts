@@ -11,8 +11,8 @@ import { receiptOf } from "../store/receipt-name.ts";
 import type { Rejection } from "../store/rejection.ts";
 import type { Waker } from "./agenda.ts";
 import type { Handling } from "./handling.ts";
+import type { SendQueue } from "./send.ts";
 import type { SendAnswers } from "./send-answers.ts";
-import type { SendQueue } from "./send-queue.ts";
 
 export class SendCommit {
   readonly #answers: SendAnswers;

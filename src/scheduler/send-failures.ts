@@ -22,9 +22,8 @@ import type { WorkBoard } from "../work/work-board.ts";
 import type { Waker } from "./agenda.ts";
 import type { Handling } from "./handling.ts";
 import type { Background } from "./run-commits.ts";
-import type { Send } from "./send.ts";
+import type { Send, SendQueue } from "./send.ts";
 import type { SendAnswers } from "./send-answers.ts";
-import type { SendQueue } from "./send-queue.ts";
 
 interface FailureParts {
   readonly host: Host;

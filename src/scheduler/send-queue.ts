@@ -10,9 +10,19 @@ import type { Host, Timer } from "../host/host.ts";
 import { SENDS_IN_FLIGHT_MAX, SENDS_WAITING_MAX } from "../limits.ts";
 import type { Replica } from "../store/replica.ts";
 import { Receipts } from "../work/receipts.ts";
-import type { Send } from "./send.ts";
 
-export class SendQueue {
+/** The life of a send (`send.ts`). */
+export type SendState = "launched" | "queued" | "aside" | "resting" | "running" | "committing" | "over";
+
+/** A send as its queue sees it. */
+export interface QueuedSend {
+  readonly id: string;
+  /** Its place in the queue, set when it is first queued. */
+  order: number;
+  state: SendState;
+}
+
+export class OrderedQueue<Send extends QueuedSend> {
   readonly replica: Replica;
   /** Part of the ids of plain sends; the replica's own session changes after an unknown outcome. */
   readonly session: string;

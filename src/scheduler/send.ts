@@ -10,18 +10,24 @@
  *   running ──handler failed, and may be tried again──> resting ──its time has come──> queued, at its old place
  * ```
  */
+
+import type { Host } from "../host/host.ts";
+import { periodOf } from "../message/id-time.ts";
 import type { Json } from "../message/json.ts";
+import type { Commit } from "../store/commit.ts";
 import { join, type Label, PUBLIC } from "../store/label.ts";
 import { Receipt } from "../store/receipt.ts";
 import { receiptOf } from "../store/receipt-name.ts";
 import type { Rejection } from "../store/rejection.ts";
 import type { ReplicaDocument } from "../store/replica-document.ts";
-import type { Commit } from "../store/transaction.ts";
 import type { Demand, Home } from "../work/attempt.ts";
 import type { Lineage } from "../work/lineage.ts";
 import type { Retries } from "../work/retries.ts";
-import type { EventStem } from "./event-id.ts";
-import type { StreamRecord } from "./stream-record.ts";
+import { EventStem, linkText, originHash } from "./event-id.ts";
+import type { Address } from "./node.ts";
+import { OrderedQueue, type SendState } from "./send-queue.ts";
+import type { RegisteredHandler } from "./stream-handler.ts";
+import { StreamError } from "./stream-handler.ts";
 
 /** Why a send has failed for good. */
 export type SendFailure =
@@ -113,7 +119,7 @@ export class Send implements Sent {
   readonly #sentUnder: Label;
   /** Its place in the queue, set when it is first queued. */
   order = 0;
-  state: "launched" | "queued" | "aside" | "resting" | "running" | "committing" | "over" = "launched";
+  state: SendState = "launched";
   wait: Wait | undefined;
   /** The demand for its handler's inputs, while it waits and runs. */
   closure: Demand | undefined;
@@ -230,5 +236,87 @@ export class Send implements Sent {
     this.closure?.release();
     this.closure = undefined;
     if (this.#needed !== undefined) for (const document of this.#needed) document.observers--;
+  }
+}
+
+/** The sends of one space. */
+export class SendQueue extends OrderedQueue<Send> {}
+
+/**
+ * The scheduler's record of a stream: its link, its queue, and its one handler. A second handler is refused, because
+ * two handlings of one event would race for one receipt.
+ */
+export class StreamRecord {
+  readonly address: Address;
+  readonly queue: SendQueue;
+  /** The full link, as part of event ids. */
+  readonly link: string;
+  handler: RegisteredHandler | undefined;
+  /** The reason why the stream is closed, until a handler is registered again. */
+  closed: string | undefined;
+  /** Sends whose turn came without a handler, in order. They wait here, so that the queue is not blocked. */
+  #aside: Send[] = [];
+  readonly #host: Host;
+  /** The hash of the ids of plain sends. */
+  #hash: string | undefined;
+  #stem: EventStem | undefined;
+
+  constructor(address: Address, queue: SendQueue, host: Host) {
+    this.#host = host;
+    this.address = address;
+    this.queue = queue;
+    this.link = linkText(address);
+    // There is one record for each link, found by its address.
+    address.home.addStream(address);
+  }
+
+  /** The prefix of the ids of plain sends now. */
+  get stem(): EventStem {
+    const period = periodOf(this.#host.now());
+    if (this.#stem?.period === period) return this.#stem;
+    this.#hash ??= originHash(this.queue.session, this.link);
+    this.#stem = new EventStem(period, this.#hash);
+    return this.#stem;
+  }
+
+  get asideCount(): number {
+    return this.#aside.length;
+  }
+
+  setAside(send: Send): void {
+    send.state = "aside";
+    this.#aside.push(send);
+    this.queue.aside++;
+  }
+
+  /** Removes and returns all sends that wait for a handler. */
+  takeAside(): readonly Send[] {
+    const sends = this.#aside;
+    this.#aside = [];
+    this.queue.aside -= sends.length;
+    return sends;
+  }
+
+  /** Removes one send that is over. */
+  letGo(send: Send): void {
+    const at = this.#aside.indexOf(send);
+    if (at < 0) return;
+    this.#aside.splice(at, 1);
+    this.queue.aside--;
+  }
+
+  register(handler: RegisteredHandler): void {
+    if (this.handler !== undefined) {
+      throw new StreamError(
+        "STREAM_HANDLED",
+        `${this} is handled by "${this.handler.name}", so "${handler.name}" cannot handle it too: a stream has one handler; remove the first, or send to a second stream from it`,
+      );
+    }
+    this.handler = handler;
+    this.closed = undefined;
+  }
+
+  toString(): string {
+    return `stream ${this.address} of space "${this.queue.replica.space}"`;
   }
 }

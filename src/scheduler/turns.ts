@@ -3,11 +3,11 @@
  * commit: readers are told when the pass begins, and the replica gets the commit in a microtask.
  */
 import type { Host } from "../host/host.ts";
+import type { Commit } from "../store/commit.ts";
 import { NOTHING_ELSE } from "../store/commit-request.ts";
 import type { OpenTurn } from "../store/document-table.ts";
 import { whenOver } from "../store/pending-commit.ts";
 import type { Replica } from "../store/replica.ts";
-import type { Commit } from "../store/transaction.ts";
 import type { Waker } from "./agenda.ts";
 import type { Invalidation } from "./invalidation.ts";
 import type { Address, SchedulerNode } from "./node.ts";

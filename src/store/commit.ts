@@ -7,12 +7,9 @@ import type { Path } from "../message/path.ts";
 import type { DocumentRef } from "./document.ts";
 import type { DueChange } from "./due.ts";
 import type { JournalEntry, Settlement } from "./journal.ts";
-import type { PathOperation } from "./path-operation.ts";
+import type { PathOperation, ReadDepth } from "./path-operation.ts";
 import type { Rejection } from "./rejection.ts";
 import type { SqlStatement } from "./sql-statement.ts";
-
-/** How much of the value at a path a read depended on. `path-operation.ts` has the conflicts of each depth. */
-export type ReadDepth = "deep" | "shallow" | "reach";
 
 export interface ReadClaim extends DocumentRef {
   readonly path: Path;
@@ -138,3 +135,10 @@ export interface Committed {
 
 /** The store's answer to a commit. */
 export type CommitOutcome = Committed | Rejection;
+
+/** A commit that was applied to the replica; `outcome` resolves when it is confirmed or rejected. */
+export interface Commit extends CommitIdentity {
+  /** Set if it was not applied; known at once. */
+  readonly rejection?: Rejection;
+  readonly outcome: Promise<CommitOutcome>;
+}

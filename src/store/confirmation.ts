@@ -14,7 +14,7 @@ import type { Host } from "../host/host.ts";
 import { FEED_PAGE_COMMITS } from "../limits.ts";
 import { thrownText } from "../message/error-data.ts";
 import { AcknowledgedCommits } from "./acknowledged.ts";
-import type { CommitOutcome, ReadClaim } from "./commit.ts";
+import type { CommitIdentity, CommitOutcome, ReadClaim } from "./commit.ts";
 import { CommitList } from "./commit-list.ts";
 import { firstNotHere } from "./commit-request.ts";
 import type { DocumentLabels, LabelChange } from "./document-labels.ts";
@@ -22,6 +22,7 @@ import { type DocumentTable, isAfter, type Newcomers } from "./document-table.ts
 import type { Notifier } from "./notifier.ts";
 import { OutcomeNotices } from "./outcome-notices.ts";
 import type { PendingCommit } from "./pending-commit.ts";
+import type { StackedCommit } from "./pending-index.ts";
 import { isReceiptName } from "./receipt-name.ts";
 import { type Rejection, rejected } from "./rejection.ts";
 import { Reload } from "./reload.ts";
@@ -316,7 +317,7 @@ export class Confirmation implements Newcomers {
   /**
    * Drops the effect of own commits on an unloaded document: later foreign writes to it may be missing from the feed.
    */
-  #forget(document: ReplicaDocument, isKept: (commit: PendingCommit) => boolean): void {
+  #forget(document: ReplicaDocument, isKept: (commit: StackedCommit) => boolean): void {
     const changes = document.rebase(() => {}, [], isKept);
     this.#documents.written(changes);
     this.#notifier.tell({ kind: "integrate", changes });
@@ -334,7 +335,7 @@ export class Confirmation implements Newcomers {
     if (rejection.class === "unknown") this.session = this.#host.id();
     const documents = new Set([...fallen.values()].flatMap(({ shares }) => shares.map(({ document }) => document)));
     if (documents.size > 0) this.reverts++;
-    const isKept = (commit: PendingCommit) => !fallen.has(commit.localSequence);
+    const isKept = (commit: CommitIdentity) => !fallen.has(commit.localSequence);
     const changes = [...documents].flatMap((document) => document.rebase(() => {}, [], isKept));
     this.#documents.written(changes);
     const labels = [...fallen.values()].flatMap((commit) => this.#dropLabels(commit));

@@ -8,7 +8,7 @@ import type { LabelWrite } from "./commit.ts";
 import type { DocumentRef } from "./document.ts";
 import { isWithin, join, type Label, labelOf, type PlaceLabel, PUBLIC } from "./label.ts";
 import { isPrefix } from "./path-operation.ts";
-import type { PendingCommit } from "./pending-commit.ts";
+import type { StackedCommit } from "./pending-index.ts";
 import type { AddressLabels } from "./store.ts";
 
 /** A stored label write and its sequence. */
@@ -18,7 +18,7 @@ interface StoredLabels {
 }
 
 interface PendingLabels {
-  readonly commit: PendingCommit;
+  readonly commit: StackedCommit;
   readonly write: AddressLabels;
 }
 
@@ -56,7 +56,7 @@ export class DocumentLabels {
    * Labels loaded at a sequence. Later stored writes are kept on top, then the pending writes, except those of commits
    * that the load includes.
    */
-  loaded(labels: readonly AddressLabels[], sequence: number, keep: (commit: PendingCommit) => boolean): void {
+  loaded(labels: readonly AddressLabels[], sequence: number, keep: (commit: StackedCommit) => boolean): void {
     this.#since = this.#since.filter((one) => one.sequence > sequence);
     this.#confirmed = this.#since.reduce((all, { write }) => replace(all, write), labels);
     this.#pending = this.#pending.filter(({ commit }) => keep(commit));
@@ -77,7 +77,7 @@ export class DocumentLabels {
     this.#since = [...this.#since.filter((one) => !isSamePlace(one)), { sequence, write }];
   }
 
-  addPending(commit: PendingCommit, write: LabelWrite): void {
+  addPending(commit: StackedCommit, write: LabelWrite): void {
     this.#pending = [...this.#pending, { commit, write }];
     this.#join();
   }
@@ -86,13 +86,13 @@ export class DocumentLabels {
    * The commit's label writes are confirmed. The visible labels stay the same; later rollbacks and older loads see them
    * as stored.
    */
-  confirm(commit: PendingCommit, sequence: number): void {
+  confirm(commit: StackedCommit, sequence: number): void {
     for (const { commit: of, write } of this.#pending) if (of === commit) this.#store(write, sequence);
     this.#pending = this.#pending.filter((pending) => pending.commit !== commit);
     this.#join();
   }
 
-  drop(fallen: (commit: PendingCommit) => boolean): void {
+  drop(fallen: (commit: StackedCommit) => boolean): void {
     this.#pending = this.#pending.filter(({ commit }) => !fallen(commit));
     this.#join();
   }

@@ -19,7 +19,7 @@ import { DocumentLoader } from "./document-loader.ts";
 import { DocumentMap } from "./document-map.ts";
 import type { Notifier } from "./notifier.ts";
 import { applyOperations } from "./patch.ts";
-import type { PendingCommit } from "./pending-commit.ts";
+import type { StackedCommit } from "./pending-index.ts";
 import { ReplicaDocument } from "./replica-document.ts";
 import { type LoadedDocument, type LoadResult, type Store, StoreError } from "./store.ts";
 import type { DocumentPart } from "./transaction.ts";
@@ -326,7 +326,7 @@ const NO_LABELS: readonly LabelChange[] = Object.freeze([]);
 const NO_COMMITS: readonly never[] = Object.freeze([]);
 
 /** Whether a commit is not yet included in the state at a sequence. */
-export function isAfter(sequence: number): (commit: PendingCommit) => boolean {
+export function isAfter(sequence: number): (commit: StackedCommit) => boolean {
   return ({ answer }) => answer === undefined || answer.sequence > sequence;
 }
 

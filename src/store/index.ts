@@ -7,7 +7,7 @@
 export { type Host, HostError, type HostErrorCode, type Timer, type TimerOptions } from "../host/host.ts";
 export { systemHost } from "../host/system-host.ts";
 export type { Change, Notification, NotificationListener } from "./change.ts";
-export type { CommitOutcome, Committed, Precondition } from "./commit.ts";
+export type { Commit, CommitOutcome, Committed, Precondition } from "./commit.ts";
 export type { Consumer, DeclaredConsumer, RemovalResult } from "./consumer.ts";
 export { type Address, asLink, type DocumentRef, type Link, linkTo, SHARED_SCOPE } from "./document.ts";
 export type { DueChange, DueRow } from "./due.ts";
@@ -29,4 +29,4 @@ export type { ReceiptPolicy } from "./receipt-keeper.ts";
 export { RETRY_RULES, type Rejection, type RejectionClass, type RejectionReason } from "./rejection.ts";
 export { Replica, type ReplicaOptions } from "./replica.ts";
 export { type Store, StoreError, type StoreErrorCode } from "./store.ts";
-export type { Commit, Transaction, TransactionOptions } from "./transaction.ts";
+export type { Transaction, TransactionOptions } from "./transaction.ts";

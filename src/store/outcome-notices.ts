@@ -3,17 +3,21 @@
  * of commits costs one microtask; a promise for each would cost two objects and another microtask.
  */
 import type { Host } from "../host/host.ts";
-import type { PendingCommit } from "./pending-commit.ts";
+
+/** A commit that reports its outcome to its listeners. */
+interface Reporting {
+  tell(): void;
+}
 
 export class OutcomeNotices {
   readonly #host: Host;
-  #due: PendingCommit[] = [];
+  #due: Reporting[] = [];
 
   constructor(host: Host) {
     this.#host = host;
   }
 
-  add(commit: PendingCommit): void {
+  add(commit: Reporting): void {
     if (this.#due.push(commit) === 1) this.#host.microtask(this.#tell);
   }
 

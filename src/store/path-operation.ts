@@ -4,7 +4,9 @@
  */
 import type { Json } from "../message/json.ts";
 import type { Path } from "../message/path.ts";
-import type { ReadDepth } from "./commit.ts";
+
+/** How much of the value at a path a read depended on. `path-operation.ts` has the conflicts of each depth. */
+export type ReadDepth = "deep" | "shallow" | "reach";
 
 export type PathOperation =
   /** Sets the value at the path. Its parent exists; the empty path sets the whole document. */

@@ -7,12 +7,11 @@
  *      └──rejected, or a commit that it depends on is──> fallen
  * ```
  */
-import type { CommitIdentity, CommitOutcome, CommitRequest, Committed } from "./commit.ts";
+import type { Commit, CommitIdentity, CommitOutcome, CommitRequest, Committed } from "./commit.ts";
 import type { OutcomeNotices } from "./outcome-notices.ts";
 import type { PathOperation } from "./path-operation.ts";
 import type { Receipt } from "./receipt.ts";
 import type { ReplicaDocument } from "./replica-document.ts";
-import type { Commit } from "./transaction.ts";
 
 type OutcomeListener = (outcome: CommitOutcome) => void;
 

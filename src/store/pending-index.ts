@@ -5,10 +5,27 @@
  * A share that replaces the whole document hides older ones: a dependency on it includes them.
  */
 import type { Path } from "../message/path.ts";
-import type { ReadDepth } from "./commit.ts";
+import type { Commit, Committed } from "./commit.ts";
+import type { DocumentRef } from "./document.ts";
 import { NONE, withOne } from "./few.ts";
-import { isPrefix, writeTouchesRead } from "./path-operation.ts";
-import type { PendingCommit, PendingShare } from "./pending-commit.ts";
+import { isPrefix, type PathOperation, type ReadDepth, writeTouchesRead } from "./path-operation.ts";
+
+/** A pending commit, as the documents that it changes see it. */
+export interface StackedCommit extends Commit {
+  /** Mark of the last `Foundation` that counted it. */
+  mark: number;
+  /** The backend's answer, while it waits for the feed to reach it. */
+  readonly answer: Committed | undefined;
+}
+
+/** The operations of a pending commit on one document, and their inverses. */
+export interface StackedShare {
+  readonly commit: StackedCommit;
+  readonly document: DocumentRef;
+  readonly operations: readonly PathOperation[];
+  /** Undo the operations, last first; replaced whenever the share is applied again on another base. */
+  inverses: PathOperation[];
+}
 
 /** The commits that one commit depends on, each once; a new object for every commit. */
 export class Foundation {
@@ -16,7 +33,7 @@ export class Foundation {
   #found: readonly number[] = NONE;
   readonly #mark = ++Foundation.#count;
 
-  add(commit: PendingCommit): void {
+  add(commit: StackedCommit): void {
     // A mark instead of a set, because every commit over a pending one pays for this.
     if (commit.mark === this.#mark) return;
     commit.mark = this.#mark;
@@ -36,22 +53,22 @@ const EMPTY_LISTS_MAX = 10_000;
 
 export class PendingIndex {
   /** Shares that write at the empty path, oldest first. */
-  readonly #whole: PendingShare[] = [];
+  readonly #whole: StackedShare[] = [];
   /** Shares that write below a first step, oldest first, each once. */
-  readonly #below = new Map<string, PendingShare[]>();
+  readonly #below = new Map<string, StackedShare[]>();
 
-  constructor(shares: readonly PendingShare[]) {
+  constructor(shares: readonly StackedShare[]) {
     for (const share of shares) this.add(share);
   }
 
-  add(share: PendingShare): void {
+  add(share: StackedShare): void {
     for (const { path } of share.operations) {
       const list = this.#list(path);
       if (list.at(-1) !== share) list.push(share);
     }
   }
 
-  remove(share: PendingShare): void {
+  remove(share: StackedShare): void {
     for (const { path } of share.operations) {
       const list = this.#list(path);
       const index = list.indexOf(share);
@@ -74,7 +91,7 @@ export class PendingIndex {
     return true;
   }
 
-  #list(path: Path): PendingShare[] {
+  #list(path: Path): StackedShare[] {
     const first = path[0];
     if (first === undefined) return this.#whole;
     let list = this.#below.get(first);
@@ -88,14 +105,14 @@ export class PendingIndex {
 
 /** Scans shares after a local sequence, newest first; returns true at one that wrote the whole value that was read. */
 export function addBeneath(
-  shares: readonly PendingShare[],
+  shares: readonly StackedShare[],
   path: Path,
   depth: ReadDepth,
   foundation: Foundation,
   after = 0,
 ): boolean {
   for (let i = shares.length - 1; i >= 0; i--) {
-    const { commit, operations } = shares[i] as PendingShare;
+    const { commit, operations } = shares[i] as StackedShare;
     if (commit.localSequence <= after) return false;
     for (const operation of operations) {
       if (!writeTouchesRead(operation.path, path, depth)) continue;

@@ -4,9 +4,10 @@
  * logged objects themselves, without a copy.
  */
 import type { Path } from "../message/path.ts";
-import type { ReadClaim, ReadDepth } from "./commit.ts";
+import type { ReadClaim } from "./commit.ts";
 import type { DocumentRef } from "./document.ts";
 import { NONE, withOne } from "./few.ts";
+import type { ReadDepth } from "./path-operation.ts";
 import { ownPath } from "./path-operation.ts";
 
 export class LoggedRead implements ReadClaim {

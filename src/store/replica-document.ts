@@ -19,13 +19,13 @@ import type { Json } from "../message/json.ts";
 import { getAt, type Path } from "../message/path.ts";
 import { admit, handOut, isHandedOut, ownUnlessHandedOut } from "./admit.ts";
 import type { Change } from "./change.ts";
-import type { LabelWrite, ReadDepth } from "./commit.ts";
+import type { LabelWrite } from "./commit.ts";
 import type { DocumentRef } from "./document.ts";
 import { DocumentLabels, type LabelChange } from "./document-labels.ts";
 import { type Applied, applyOperation, type Container, copyOnce, PatchError } from "./patch.ts";
+import type { ReadDepth } from "./path-operation.ts";
 import { outermost, overlap, type PathOperation, writeTouchesRead } from "./path-operation.ts";
-import type { PendingCommit, PendingShare } from "./pending-commit.ts";
-import { addBeneath, type Foundation, PendingIndex } from "./pending-index.ts";
+import { addBeneath, type Foundation, PendingIndex, type StackedCommit, type StackedShare } from "./pending-index.ts";
 import type { LoggedRead } from "./read-log.ts";
 
 /** A value that readers hold, and its path. */
@@ -69,8 +69,8 @@ export class ReplicaDocument implements DocumentRef {
   changedAt = 0;
   /** The sequence at which labels were loaded; negative if they never were. */
   labelsAt = -1;
-  /** Pending shares in commit order; their operations are applied to `value`. Changed only here. */
-  pending: readonly PendingShare[] = NONE;
+  /** Shares of pending commits, in commit order; their operations are applied to `value`. Changed only here. */
+  pending: readonly StackedShare[] = NONE;
   /**
    * Commits of other sessions that arrived during the load; applied if the load does not include them. Only their
    * labels remain once the document is known by other means.
@@ -194,7 +194,7 @@ export class ReplicaDocument implements DocumentRef {
    * the net changes; equal values keep their identity. A share that no longer fits has no effect here; the backend will
    * reject its commit for the same reason.
    */
-  rebase(change: () => void, foreignPaths: readonly Path[], keep: (commit: PendingCommit) => boolean): Change[] {
+  rebase(change: () => void, foreignPaths: readonly Path[], keep: (commit: StackedCommit) => boolean): Change[] {
     const written = this.pending.flatMap((share) => share.operations.map((operation) => operation.path));
     const paths = outermost([...foreignPaths, ...written]);
     const befores = paths.map((path) => handOut(this.read(path)));
@@ -202,7 +202,7 @@ export class ReplicaDocument implements DocumentRef {
       path,
       value: this.read(path),
     }));
-    for (let i = this.pending.length - 1; i >= 0; i--) this.#undo(this.pending[i] as PendingShare);
+    for (let i = this.pending.length - 1; i >= 0; i--) this.#undo(this.pending[i] as StackedShare);
     change();
     const shares = this.pending;
     this.#clearPending();
@@ -214,16 +214,16 @@ export class ReplicaDocument implements DocumentRef {
     return [...gone, ...changes.filter((change) => change.after !== undefined)].filter(isDifferent);
   }
 
-  #undo(share: PendingShare): void {
+  #undo(share: StackedShare): void {
     for (let i = share.inverses.length - 1; i >= 0; i--) this.#apply(share.inverses[i] as PathOperation);
     share.inverses = [];
   }
 
   /** Registers the share of a newly applied commit as pending. */
-  addPending(share: PendingShare): void {
+  addPending(share: StackedShare): void {
     this.touched = true;
     if (this.pending.length === 0) this.pending = [share];
-    else (this.pending as PendingShare[]).push(share);
+    else (this.pending as StackedShare[]).push(share);
     this.#pendingIndex?.add(share);
   }
 
@@ -232,7 +232,7 @@ export class ReplicaDocument implements DocumentRef {
     this.#pendingIndex = undefined;
   }
 
-  #redo(share: PendingShare): void {
+  #redo(share: StackedShare): void {
     this.addPending(share);
     for (const operation of share.operations) {
       try {
@@ -311,14 +311,14 @@ export class ReplicaDocument implements DocumentRef {
   }
 
   /** A pending share became part of the confirmed state at this sequence. */
-  confirm(share: PendingShare, sequence: number): void {
+  confirm(share: StackedShare, sequence: number): void {
     const index = this.pending.indexOf(share);
     // A load that included the commit has removed the share already.
     if (index < 0) return;
     if (this.pending.length === 1) this.#clearPending();
     else {
-      if (index === 0) (this.pending as PendingShare[]).shift();
-      else (this.pending as PendingShare[]).splice(index, 1);
+      if (index === 0) (this.pending as StackedShare[]).shift();
+      else (this.pending as StackedShare[]).splice(index, 1);
       this.#pendingIndex?.remove(share);
     }
     if (this.state === "loaded") return;

@@ -15,7 +15,7 @@ import type { Path } from "../message/path.ts";
 import { handOut } from "./admit.ts";
 import { type Application, applyDraft } from "./apply-draft.ts";
 import type { NotificationListener } from "./change.ts";
-import type { CommitOutcome, CommitRequest, DocumentPatch, NodeBasis, ReadClaim } from "./commit.ts";
+import type { Commit, CommitOutcome, CommitRequest, DocumentPatch, NodeBasis, ReadClaim } from "./commit.ts";
 import {
   buildRequest,
   firstMoved,
@@ -47,13 +47,7 @@ import {
   StoreError,
   type UserTables,
 } from "./store.ts";
-import {
-  type Commit,
-  type CommitExtras,
-  type DocumentPart,
-  Transaction,
-  type TransactionOptions,
-} from "./transaction.ts";
+import { type CommitExtras, type DocumentPart, Transaction, type TransactionOptions } from "./transaction.ts";
 
 /** The operations applied in place to one document, and their inverses. */
 export interface Share {

@@ -10,17 +10,17 @@
 import { isCleanText, type Json } from "../message/json.ts";
 import { arrayIndex, type Path, placeText } from "../message/path.ts";
 import { admit, handOut, notAdmitted } from "./admit.ts";
-import type { CommitIdentity, CommitOutcome, LabelWrite, NodeBasis, Precondition, ReadDepth } from "./commit.ts";
+import type { Commit, LabelWrite, NodeBasis, Precondition } from "./commit.ts";
 import { type DocumentRef, SHARED_SCOPE } from "./document.ts";
 import { Draft } from "./draft.ts";
 import type { DueChange } from "./due.ts";
 import { NONE, withOne } from "./few.ts";
 import type { JournalEntry, Settlement } from "./journal.ts";
 import { type Container, childOf, isRange } from "./patch.ts";
+import type { ReadDepth } from "./path-operation.ts";
 import { movesElements, ownPath, type PathOperation } from "./path-operation.ts";
 import { ReadLog } from "./read-log.ts";
 import type { Receipt } from "./receipt.ts";
-import type { Rejection } from "./rejection.ts";
 import type { ReplicaDocument } from "./replica-document.ts";
 import type { SqlStatement } from "./sql-statement.ts";
 import { StoreError } from "./store.ts";
@@ -31,13 +31,6 @@ export interface TransactionOptions {
   readonly source?: object;
   /** Included in the notification, for subscribers that filter their own edits. */
   readonly changeGroup?: string;
-}
-
-/** A commit that was applied to the replica; `outcome` resolves when it is confirmed or rejected. */
-export interface Commit extends CommitIdentity {
-  /** Set if it was not applied; known at once. */
-  readonly rejection?: Rejection;
-  readonly outcome: Promise<CommitOutcome>;
 }
 
 /** Optional parts of a commit besides reads and writes. */

@@ -24,18 +24,18 @@ import { idFrom } from "../message/id-time.ts";
 import type { Json } from "../message/json.ts";
 import type { Path } from "../message/path.ts";
 import { handOut } from "../store/admit.ts";
-import type { CommitOutcome, Precondition } from "../store/commit.ts";
+import type { Commit, CommitOutcome, Precondition } from "../store/commit.ts";
 import { isWithin, join, type Label, labelOf, PUBLIC } from "../store/label.ts";
 import { refusal, requireTransactionWritable } from "../store/label-checks.ts";
 import type { Receipt } from "../store/receipt.ts";
 import type { Replica } from "../store/replica.ts";
 import type { ReplicaDocument } from "../store/replica-document.ts";
-import type { Commit, Transaction, TransactionMark } from "../store/transaction.ts";
+import type { Transaction, TransactionMark } from "../store/transaction.ts";
 import { Cancellation } from "./cancellation.ts";
 import { type Cancellable, isThenable } from "./handler-call.ts";
 import { Lineage } from "./lineage.ts";
-import { labelMessages } from "./outbox.ts";
 import type { Refusal } from "./refusal.ts";
+import { labelMessages } from "./timer-row.ts";
 import { WorkError } from "./work-error.ts";
 
 /** A document as the scheduler knows it. */

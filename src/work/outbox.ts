@@ -14,8 +14,6 @@ import { cloneData } from "../message/json-copy.ts";
 import { causedBy, type Lineage, MessageTypeError } from "../message/lineage.ts";
 import { problemText, show, within } from "../message/problem.ts";
 import { topicType } from "../message/topic.ts";
-import { join, type Label, labelOfMessage } from "../store/label.ts";
-import { labelEvents } from "../store/label-checks.ts";
 import type { Transaction } from "../store/transaction.ts";
 import type { Attempt } from "./attempt.ts";
 import { nextSlot, type Schedule, scheduleProblem } from "./schedule.ts";
@@ -272,19 +270,6 @@ export function dueAt({ at, delayMs }: MessageOptions, nowMs: number): number | 
   throw misuse(
     `${at === undefined ? "delayMs" : "at"}: comes due in ${dueAtMs - nowMs} ms; at most 100 years ahead are allowed`,
   );
-}
-
-/** Adds the label of the reads to the messages of a transaction, those for later too. */
-export function labelMessages(label: Label, transaction: Transaction): void {
-  if (label.length === 0 || transaction.extras === undefined) return;
-  if (transaction.hasEntries) labelEvents(label, transaction.entries);
-  const { due } = transaction.extras;
-  for (const [at, change] of due.entries()) {
-    if (change.kind !== TIMER_KIND || change.op !== "put") continue;
-    const data = change.data as never as TimerData;
-    const joined = join(labelOfMessage({ metadata: data.lineage as never as Message["metadata"] }), label);
-    due[at] = { ...change, data: { ...data, lineage: { ...data.lineage, label: [...joined] } } as never as Json };
-  }
 }
 
 function misuse(message: string): WorkError {

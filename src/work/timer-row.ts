@@ -8,9 +8,14 @@
  */
 import { TIMER_MARK_MS } from "../limits.ts";
 import { contentId } from "../message/content-id.ts";
+import type { Message } from "../message/envelope.ts";
 import type { Json, JsonObject } from "../message/json.ts";
 import type { DueChange, DueRow } from "../store/due.ts";
+import type { Label } from "../store/label.ts";
+import { join, labelOfMessage } from "../store/label.ts";
+import { labelEvents } from "../store/label-checks.ts";
 import type { Store } from "../store/store.ts";
+import type { Transaction } from "../store/transaction.ts";
 import { nextSlot, type Schedule } from "./schedule.ts";
 import type { Template } from "./template.ts";
 
@@ -117,4 +122,17 @@ export function marked(firing: Firing, owner: string, nowMs: number): DueChange 
 
 export function firingIn({ data }: Pick<DueRow, "data">): Firing & { readonly owner: string } {
   return data as never as Firing & { owner: string };
+}
+
+/** Adds the label of the reads to the messages of a transaction, those for later too. */
+export function labelMessages(label: Label, transaction: Transaction): void {
+  if (label.length === 0 || transaction.extras === undefined) return;
+  if (transaction.hasEntries) labelEvents(label, transaction.entries);
+  const { due } = transaction.extras;
+  for (const [at, change] of due.entries()) {
+    if (change.kind !== TIMER_KIND || change.op !== "put") continue;
+    const data = change.data as never as TimerData;
+    const joined = join(labelOfMessage({ metadata: data.lineage as never as Message["metadata"] }), label);
+    due[at] = { ...change, data: { ...data, lineage: { ...data.lineage, label: [...joined] } } as never as Json };
+  }
 }

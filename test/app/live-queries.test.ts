@@ -1,11 +1,12 @@
 /** Live queries of clients: what they share, and what reaches a reader. */
 import { describe, expect, test } from "vitest";
 import { app } from "../../src/app/app.ts";
-import { LIVE_QUERIES_MAX } from "../../src/limits.ts";
-import type { Connection } from "../../src/loop/inbound.ts";
+import type { MetricsView } from "../../src/kernel/metrics.ts";
+import { LIVE_QUERIES_MAX, VIEW_EVERY_MS } from "../../src/limits.ts";
+import type { Connection } from "../../src/loop/pending-request.ts";
 import type { Message } from "../../src/message/envelope.ts";
 import type { Json } from "../../src/message/json.ts";
-import { openOn } from "./app-setup.ts";
+import { Machine, openOn } from "./app-setup.ts";
 
 const board = app("board", ({ cell, computed }) => {
   const count = cell("count", 0);
@@ -178,7 +179,7 @@ describe("live queries of clients", () => {
   test("[W73] a query of a capability is refused as not live, and an unknown one is not found", async () => {
     const { reader, watch } = await opened();
     const one = reader();
-    expect(await watch(one, { type: "Kernel.Graph" })).toMatchObject({
+    expect(await watch(one, { type: "Syscall.List" })).toMatchObject({
       ...{ kind: "error", data: { code: 422, reason: "NOT_LIVE" }, metadata: { refused: true } },
     });
     expect(await watch(one, { type: "Board.Nothing" })).toMatchObject({ kind: "error", data: { code: 404 } });
@@ -219,5 +220,48 @@ describe("live queries of clients", () => {
     for (let next = last; refused === undefined; next = await one.next()) if (next.kind === "error") refused = next;
     expect(refused).toMatchObject({ data: { code: 503, message: expect.stringContaining("Sys.Unwatch") } });
     expect(loop.live.counts).toEqual({ watches: LIVE_QUERIES_MAX, queries: 1 });
+  });
+
+  test("[W2] a watched view of the kernel is asked once for all its readers, and no more after the last of them", async () => {
+    const machine = new Machine();
+    const kernel = await machine.start(board, { trace: true });
+    const { loop } = kernel.kernel;
+    const asked = async () => {
+      const { handlings } = (await machine.run(() =>
+        kernel.kernel.query("Kernel.Metrics", null),
+      )) as never as MetricsView;
+      return handlings?.find(({ type }) => type === "Kernel.Timers")?.done ?? 0;
+    };
+    const readers = [new Reader("one"), new Reader("two")];
+    for (const [at, reader] of readers.entries())
+      loop.receive(
+        {
+          kind: "command",
+          type: "Sys.Watch",
+          data: { type: "Kernel.Timers" },
+          metadata: { id: `w${at}`, timestamp: 1 },
+        },
+        reader,
+      );
+    await machine.advance(10 * VIEW_EVERY_MS);
+    const [first, second] = [await asked(), readers[1]?.heard.length];
+    expect(first).toBeGreaterThanOrEqual(10);
+    expect(first).toBeLessThanOrEqual(12);
+    // The answer to the request, and the only answer of the view: it has not changed.
+    expect([readers[0]?.heard.length, second]).toEqual([2, 2]);
+    loop.disconnect(readers[0] as Reader);
+    await machine.advance(VIEW_EVERY_MS);
+    expect(await asked()).toBeGreaterThan(first);
+    loop.disconnect(readers[1] as Reader);
+    await machine.advance(VIEW_EVERY_MS);
+    const last = await asked();
+    await machine.advance(10 * VIEW_EVERY_MS);
+    expect(await asked()).toBe(last);
+    machine.kill();
+  });
+
+  test("[W2] a reader with a clearance may watch no view of the kernel", async () => {
+    const { reader, watch } = await opened();
+    expect(await watch(reader(["s"]), { type: "Kernel.Timers" })).toMatchObject({ kind: "error", data: { code: 403 } });
   });
 });

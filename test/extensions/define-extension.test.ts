@@ -6,7 +6,7 @@ import { type } from "../../src/app/event-definition.ts";
 import { on } from "../../src/app/on.ts";
 import { cron } from "../../src/app/schedule.ts";
 import { type DefinedExtension, defineExtension, tool } from "../../src/extensions/define-extension.ts";
-import type { AgentInvocation } from "../../src/extensions/extension.ts";
+import type { AgentInvocation } from "../../src/extensions/providers.ts";
 import type { KernelOptions } from "../../src/kernel/kernel-options.ts";
 import { ExtensionFolder, open, SimulatedWorld } from "./extension-setup.ts";
 

@@ -1,7 +1,7 @@
 /** Calls of event handlers: their rights, their time, and how often they take effect. */
 import { describe, expect, test } from "vitest";
-import type { AgentInvocation } from "../../src/extensions/extension.ts";
 import type { EventContext, ExtensionContext } from "../../src/extensions/extension-context.ts";
+import type { AgentInvocation } from "../../src/extensions/providers.ts";
 import type { Json } from "../../src/message/json.ts";
 import { channel, inCode, SimulatedWorld } from "./extension-setup.ts";
 

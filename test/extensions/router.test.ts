@@ -1,8 +1,8 @@
 /** The path of a user's message, the agent's slot, channels, hooks, tools, and the topics that lead to them. */
 import { describe, expect, test } from "vitest";
-import type { AgentInvocation } from "../../src/extensions/extension.ts";
 import type { ExtensionContext } from "../../src/extensions/extension-context.ts";
 import type { HookCall } from "../../src/extensions/message-router.ts";
+import type { AgentInvocation } from "../../src/extensions/providers.ts";
 import { systemHost } from "../../src/host/system-host.ts";
 import { AGENT_INVOKE_MS, AGENT_WAITING_MAX, HOOK_MS } from "../../src/limits.ts";
 import type { Json } from "../../src/message/json.ts";

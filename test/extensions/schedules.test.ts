@@ -1,6 +1,6 @@
 /** Schedules: slots, the outcomes of tasks, and the state after a restart. In simulated time, on a disk that outlives kernels. */
 import { describe, expect, test } from "vitest";
-import type { Slot, TaskResult } from "../../src/extensions/extension.ts";
+import type { Slot, TaskResult } from "../../src/extensions/providers.ts";
 import { freeRow, NEVER_MS, put, SCHEDULE_KIND, slotIn, take } from "../../src/extensions/schedule-row.ts";
 import { HANDLER_TIMEOUT_MS, SLOT_ATTEMPTS_MAX } from "../../src/limits.ts";
 import { memoryStore } from "../../src/store/memory/memory-store.ts";

@@ -4,8 +4,8 @@
  * is restarted later. Then the faults stop, and the end of all work is checked.
  */
 import type { ExtensionInCode } from "../../src/extensions/discovery.ts";
-import type { Slot } from "../../src/extensions/extension.ts";
 import type { ExtensionContext } from "../../src/extensions/extension-context.ts";
+import type { Slot } from "../../src/extensions/providers.ts";
 import type { SimulatedHost } from "../../src/host/simulated-host.ts";
 import { type SimulatedProcess, simulatedProcess } from "../../src/host/simulated-process.ts";
 import { Kernel } from "../../src/kernel/kernel.ts";

@@ -42,6 +42,22 @@ describe("streams over HTTP", () => {
     await resumed.return(undefined);
   });
 
+  test("[W2] a query of the kernel is live: the journal by filter tells each new row", async () => {
+    const { ask, post, token } = await serve();
+    const data = encodeURIComponent(JSON.stringify({ filter: "kind:event type:Order.Placed", fields: "line" }));
+    const views = eventsOf(await ask(`/v1/live/Kernel.Journal?data=${data}`));
+    const rows = async () => (JSON.parse((await views.next()).value?.["data"] as string) as { rows: unknown[] }).rows;
+    expect(await rows()).toEqual([]);
+    await post("/v1/commands/Shop.Order", { price: 30 });
+    let [row] = await rows();
+    // The row of the command moves the head of the journal before the event is there.
+    while (row === undefined) [row] = await rows();
+    expect(row).toMatchObject({ topic: "Order.Placed", message: { data: null } });
+    await views.return(undefined);
+    const authorization = `Bearer ${await token("shop only", ["read:Shop.*"])}`;
+    expect((await ask("/v1/live/Kernel.Journal", { headers: { authorization } })).status).toBe(403);
+  });
+
   test("[W20] an event is published with 201 once it is durable", async () => {
     const { ask, post } = await serve();
     const published = await post("/v1/events/Mail.Received", { from: "Ada" });

@@ -8,7 +8,7 @@ import type { SimulatedHost } from "../../src/host/simulated-host.ts";
 import { type SimulatedProcess, simulatedProcess } from "../../src/host/simulated-process.ts";
 import { Kernel } from "../../src/kernel/kernel.ts";
 import type { KernelParts } from "../../src/kernel/kernel-options.ts";
-import type { Connection } from "../../src/loop/inbound.ts";
+import type { Connection } from "../../src/loop/pending-request.ts";
 import type { Message } from "../../src/message/envelope.ts";
 import type { ErrorData } from "../../src/message/error-data.ts";
 import type { Json } from "../../src/message/json.ts";

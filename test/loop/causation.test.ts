@@ -129,7 +129,10 @@ describe("causation", () => {
       { commands: { "Work.Do": { handle: (_: Json, { emit }) => emit("Work.Begun", null) } } },
       {
         postMessage: (data) => {
-          if ((data as Partial<Message>).kind !== undefined) said.push(data as Message);
+          // An answer is a part of the report that its message was handled.
+          const { kind, answer } = data as Partial<Message> & { answer?: Message };
+          if (kind !== undefined) said.push(data as Message);
+          else if (answer !== undefined) said.push(answer);
           if (said.length === 2) posted.resolve();
         },
         onMessage: (listener) => {

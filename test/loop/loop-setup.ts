@@ -2,8 +2,8 @@
 import { type SimulatedHost, simulatedHost } from "../../src/host/simulated-host.ts";
 import type { ActorEvent, ActorListener, Capability, CapabilityActor } from "../../src/loop/capability.ts";
 import { EventLoop, type EventLoopOptions } from "../../src/loop/event-loop.ts";
-import type { Connection } from "../../src/loop/inbound.ts";
 import { messageSchema } from "../../src/loop/message-schema.ts";
+import type { Connection } from "../../src/loop/pending-request.ts";
 import type { Message } from "../../src/message/envelope.ts";
 import type { ErrorData } from "../../src/message/error-data.ts";
 import type { Json } from "../../src/message/json.ts";

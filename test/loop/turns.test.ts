@@ -5,7 +5,8 @@ import { simulatedHost } from "../../src/host/simulated-host.ts";
 import { systemHost } from "../../src/host/system-host.ts";
 import { LANE_MAX, MICROTASK_DRAIN_MAX, TURNS_SLICE_MAX, TURNS_SLICE_MS } from "../../src/limits.ts";
 import { EventLoop } from "../../src/loop/event-loop.ts";
-import { laneOf, NOBODY } from "../../src/loop/inbound.ts";
+import { laneOf } from "../../src/loop/inbound.ts";
+import { NOBODY } from "../../src/loop/pending-request.ts";
 import { Slice } from "../../src/loop/slice.ts";
 import { BareActor, bare, command, message, query, setup } from "./loop-setup.ts";
 

@@ -252,7 +252,13 @@ describe("the value", () => {
 
 describe("integers", () => {
   test("[L65] an integer that parsing would round is refused with 422 at any place", () => {
-    for (const data of ["9007199254740993", "[1, -9007199254740993]", '{"a":{"b": 12345678901234567890 }}']) {
+    const afterSpaces = `{"a":${" ".repeat(40)}9007199254740993}`;
+    for (const data of [
+      "9007199254740993",
+      "[1, -9007199254740993]",
+      '{"a":{"b": 12345678901234567890 }}',
+      afterSpaces,
+    ]) {
       expect(refusal(lineWith(data))).toMatchObject({
         code: 422,
         message: expect.stringContaining("would be rounded"),

@@ -6,7 +6,7 @@ import { PathError } from "../../src/message/path.ts";
 import { TopicError } from "../../src/message/topic.ts";
 import { ComputedError } from "../../src/scheduler/computed-error.ts";
 import { SchedulerError } from "../../src/scheduler/scheduler-error.ts";
-import { StreamError } from "../../src/scheduler/stream-record.ts";
+import { StreamError } from "../../src/scheduler/stream-handler.ts";
 import { LabelError } from "../../src/store/label.ts";
 import { StoreError } from "../../src/store/store.ts";
 

@@ -315,7 +315,7 @@ export const WORK_MUTANTS: readonly Mutant[] = [
   {
     name: "work-messages-for-later-unlabelled",
     breaks: "U80",
-    file: "src/work/outbox.ts",
+    file: "src/work/timer-row.ts",
     find: `if (change.kind !== TIMER_KIND || change.op !== "put") continue;`,
     replace: `if (change.kind !== TIMER_KIND || change.op === "put") continue;`,
     tests: [ONCE],

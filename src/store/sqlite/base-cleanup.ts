@@ -3,29 +3,14 @@
  * slices, because a large document has many of both. If the process ends first, they stay in the file unused.
  */
 import { SNAPSHOT_SLICE_BYTES } from "../../limits.ts";
-import type { DocumentRef } from "../document.ts";
 import { StoreError } from "../store.ts";
-import type { ChangedDocument } from "./change-table.ts";
 import type { DocumentTable } from "./document-table.ts";
-import type { SlicedWork } from "./sliced-work.ts";
+import type { LeftBase, SlicedWork } from "./sliced-work.ts";
+import { PARTS_REMOVED_MAX, PATCH_LOOK_BYTES } from "./sliced-work.ts";
 import type { Space } from "./space-table.ts";
 
-/** Cost of finding one patch, in bytes: a block is about a page. */
-export const PATCH_LOOK_BYTES = 512;
 /** Cost of dropping one patch: its block is rewritten. */
 const PATCH_DROP_BYTES = 4_096;
-/** Parts removed per slice: each of their pages is read. */
-export const PARTS_REMOVED_MAX = 4;
-
-export interface LeftBase {
-  /** The document before the new base, with its newest patch of that time. */
-  readonly document: ChangedDocument;
-  readonly ref: DocumentRef;
-  /** Name of its space. */
-  readonly space: string;
-  /** Its patches come after this sequence. */
-  readonly after: number;
-}
 
 export class BaseCleanup implements SlicedWork {
   readonly row: number;

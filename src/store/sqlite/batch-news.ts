@@ -2,9 +2,8 @@
  * Records which spaces and tables the jobs of a batch have changed. Watchers are notified when the batch is durable,
  * and of writes by other processes when they are noticed; the upkeep is notified of commits. SPEC: S23.
  */
-import type { CommitOutcome } from "../commit.ts";
+import type { CommitOutcome, CommitRequest } from "../commit.ts";
 import { ALL_ROWS, noteOfCommit, UntoldWrites, type WriteNote } from "../write-note.ts";
-import type { EncodedCommit } from "./commit-writer.ts";
 import type { WriterEvents } from "./group-commit.ts";
 import type { Tables } from "./tables.ts";
 import type { ChangeWatch } from "./watch.ts";
@@ -38,7 +37,7 @@ export class BatchNews implements WriterEvents {
     this.#touched.writes.add(note);
   }
 
-  commit({ request, moves }: EncodedCommit, outcome: CommitOutcome): void {
+  commit(request: CommitRequest, moves: boolean, outcome: CommitOutcome): void {
     if (outcome.kind === "rejected")
       this.#touched.isMeasured ||= outcome.reason === "too-large" || outcome.reason === "store-busy";
     if (outcome.kind !== "committed" || outcome.replayed) return;

@@ -175,7 +175,7 @@ export class CommitWriter {
   write(commit: EncodedCommit): CommitOutcome {
     const outcome = this.#decideAndWrite(commit, this.host.now());
     this.#tables.documents.endBirths(outcome.kind === "committed");
-    this.#news.commit(commit, outcome);
+    this.#news.commit(commit.request, commit.moves, outcome);
     return outcome;
   }
 

@@ -18,7 +18,6 @@ import { prefixEnd } from "../document-list.ts";
 import { PatchError } from "../patch.ts";
 import type { PathOperation } from "../path-operation.ts";
 import { type ListRequest, StoreError } from "../store.ts";
-import { BaseCleanup, type LeftBase, PARTS_REMOVED_MAX } from "./base-cleanup.ts";
 import { ROW_BASE_BYTES_MAX } from "./change-block.ts";
 import { ChangeTable, type Patch } from "./change-table.ts";
 import { checksum } from "./checksum.ts";
@@ -26,9 +25,9 @@ import type { Connection, Row } from "./connection.ts";
 import { damaged } from "./damage.ts";
 import { DocumentMemory } from "./document-memory.ts";
 import { RecentPatches } from "./recent-patches.ts";
+import { type LeftBase, PARTS_REMOVED_MAX } from "./sliced-work.ts";
 import { applyPart } from "./snapshot-part.ts";
 import { SnapshotTable } from "./snapshot-table.ts";
-import { SnapshotWork } from "./snapshot-work.ts";
 import type { Space } from "./space-table.ts";
 import {
   absentDocument,
@@ -254,9 +253,9 @@ export class DocumentTable implements TableCache {
     return documents;
   }
 
-  /** Cleanup work for replaced bases that are too large to remove at once. */
-  takeLeft(): BaseCleanup[] {
-    return this.#left.splice(0).map((left) => new BaseCleanup(this, left));
+  /** Replaced bases that are too large to remove at once. */
+  takeLeft(): LeftBase[] {
+    return this.#left.splice(0);
   }
 
   /** The sequence of the current snapshot of the document; 0 if its base is not a snapshot. */
@@ -277,10 +276,10 @@ export class DocumentTable implements TableCache {
     this.rebase(space, document, { sequence, bytes: Buffer.byteLength(text), patchBytes });
   }
 
-  /** A sliced snapshot of a large document; undefined if it is no longer due for one. */
-  snapshotWork(space: Space, ref: DocumentRef): SnapshotWork | undefined {
+  /** The document, if it is due for a sliced snapshot. */
+  dueForSnapshot(space: Space, ref: DocumentRef): StoredDocument | undefined {
     const document = this.find(space, ref);
-    return document && document.patchBytes > 0 ? new SnapshotWork(this, document) : undefined;
+    return document && document.patchBytes > 0 ? document : undefined;
   }
 
   /** Makes a snapshot at a sequence the base; `patchBytes` is the size of the patches that it includes. */

@@ -4,12 +4,14 @@
  * disk), the next write makes it due again.
  */
 import { SNAPSHOT_SLICE_BYTES } from "../../limits.ts";
+import { BaseCleanup } from "./base-cleanup.ts";
 import type { WorkCount } from "./connection.ts";
 import type { Overgrown } from "./document-table.ts";
 import type { GroupCommit } from "./group-commit.ts";
 import type { Job } from "./job-queue.ts";
 import type { SqliteTuning } from "./options.ts";
 import type { SlicedWork } from "./sliced-work.ts";
+import { SnapshotWork } from "./snapshot-work.ts";
 import type { Tables } from "./tables.ts";
 
 /** Commits beyond the feed's length before pruning starts, and commits per job: more than a batch adds. */
@@ -93,16 +95,18 @@ export class Upkeep {
     if (this.#sliced.some((work) => work.row === row && work.kind === "snapshot")) return;
     const begin = () => {
       const space = spaces.find(name);
-      return space && documents.snapshotWork(space, ref);
+      const document = space && documents.dueForSnapshot(space, ref);
+      return document && new SnapshotWork(documents, document);
     };
     this.#addSliced(writer, { kind: "snapshot", space: name, row, begin });
   }
 
   /** A replaced base is removed after its replacement is durable. */
   #takeLeft(writer: GroupCommit): void {
-    for (const work of this.#tables.documents.takeLeft()) {
-      const { row, space } = work;
-      this.#addSliced(writer, { kind: "cleanup", space, row, begin: () => work });
+    const { documents } = this.#tables;
+    for (const left of documents.takeLeft()) {
+      const work = new BaseCleanup(documents, left);
+      this.#addSliced(writer, { kind: "cleanup", space: work.space, row: work.row, begin: () => work });
     }
   }
 

@@ -1,7 +1,8 @@
 /** Which reads conflict with which writes. */
 import { describe, expect, test } from "#test";
 import type { Path } from "../../../src/message/path.ts";
-import type { DocumentPatch, ReadDepth } from "../../../src/store/commit.ts";
+import type { DocumentPatch } from "../../../src/store/commit.ts";
+import type { ReadDepth } from "../../../src/store/path-operation.ts";
 import { commitBy, committed, read, remove, set, splice, write } from "./requests.ts";
 import type { OpenStore } from "./store-under-test.ts";
 

@@ -3,16 +3,10 @@ import { expect } from "#test";
 import type { Message } from "../../../src/message/envelope.ts";
 import type { Json } from "../../../src/message/json.ts";
 import type { Path } from "../../../src/message/path.ts";
-import type {
-  CommitOutcome,
-  CommitRequest,
-  Committed,
-  DocumentPatch,
-  ReadClaim,
-  ReadDepth,
-} from "../../../src/store/commit.ts";
+import type { CommitOutcome, CommitRequest, Committed, DocumentPatch, ReadClaim } from "../../../src/store/commit.ts";
 import { type DocumentRef, SHARED_SCOPE } from "../../../src/store/document.ts";
 import type { Claim, JournalEntry, JournalRow, Settlement } from "../../../src/store/journal.ts";
+import type { ReadDepth } from "../../../src/store/path-operation.ts";
 import type { AppendOutcome, Store } from "../../../src/store/store.ts";
 import { START_MS } from "../controlled-host.ts";
 

@@ -1,8 +1,8 @@
 /** Spaces, documents and basis rows as plainly as they can be said: every write is remembered for ever and searched each time. */
 import type { Json } from "../../../../src/message/json.ts";
 import type { Path } from "../../../../src/message/path.ts";
-import type { CommitRequest, DocumentPatch, NodeBasis, ReadDepth } from "../../../../src/store/commit.ts";
-import type { PathOperation } from "../../../../src/store/path-operation.ts";
+import type { CommitRequest, DocumentPatch, NodeBasis } from "../../../../src/store/commit.ts";
+import type { PathOperation, ReadDepth } from "../../../../src/store/path-operation.ts";
 import type { FeedCommit, RecordedBasis } from "../../../../src/store/store.ts";
 
 interface Write {
