@@ -14,6 +14,7 @@ import { addEventRoutes } from "./event-routes.ts";
 import { Exchanges } from "./exchanges.ts";
 import { checkGate, checkHost, type GateOptions, LOOPBACK_HOSTS } from "./gate.ts";
 import type { HttpContext, HttpEnv, HttpKernel, HttpParts } from "./http-context.ts";
+import { addWebhookRoutes, type IncomingWebhook } from "./incoming-webhook.ts";
 import { addLineRoutes } from "./line-routes.ts";
 import { addMcpRoutes, type McpRouteOptions } from "./mcp-routes.ts";
 import { addMetaRoutes } from "./meta-routes.ts";
@@ -36,13 +37,17 @@ export interface HttpAppOptions extends Partial<GateOptions> {
   readonly pages?: (request: Request) => Response | Promise<Response>;
   /** Serves agents at `/mcp`, by the Model Context Protocol. Needs `@modelcontextprotocol/server`. */
   readonly mcp?: McpRouteOptions;
+  /** Webhooks of other services, at `/hooks/{name}`. They bring a signature in place of a token. */
+  readonly webhooks?: readonly IncomingWebhook[];
   readonly host?: Host;
 }
 
 /** Finds the principal of a request; undefined refuses it with 401. */
 export type Authenticate = (request: Request) => Principal | undefined | Promise<Principal | undefined>;
 
-const KNOWN = { hosts: true, cors: true, authenticate: true, pages: true, mcp: true, host: true } as const;
+const KNOWN = {
+  ...{ hosts: true, cors: true, authenticate: true, pages: true, mcp: true, webhooks: true, host: true },
+} as const;
 const ANONYMOUS: Principal = { name: "anonymous", scopes: ["read", "send", "publish", "operate"] };
 const OPEN_PATHS = ["/livez", "/readyz"];
 /** Paths of the kernel; all others may be those of pages. */
@@ -74,6 +79,7 @@ export function makeHttpApp(served: Served, options: HttpAppOptions = {}): HttpA
   const problem = unknownOption(options, KNOWN);
   if (problem !== undefined) throw new TypeError(`httpApp: ${problem}`);
   const { host = systemHost(), hosts = LOOPBACK_HOSTS, cors = [], authenticate, pages, mcp } = options;
+  const { webhooks = [] } = options;
   const kernel = "kernel" in served ? served.kernel : served;
   const requests = new RequestCounts();
   const parts: HttpParts = { host, kernel, streams: new Set(), webSockets: new Set(), requests, isDraining: false };
@@ -89,6 +95,10 @@ export function makeHttpApp(served: Served, options: HttpAppOptions = {}): HttpA
     if (pages !== undefined && !OWN_PATH.test(context.req.path)) {
       checkHost(hosts, context.req.raw.headers);
       return pages(context.req.raw);
+    }
+    if (context.req.path.startsWith("/hooks/")) {
+      checkHost(hosts, context.req.raw.headers);
+      return next();
     }
     checkGate({ hosts, cors }, context.req.raw.headers);
     const origin = context.req.header("origin");
@@ -108,6 +118,7 @@ export function makeHttpApp(served: Served, options: HttpAppOptions = {}): HttpA
   addLineRoutes(app, parts);
   addMetaRoutes(app, parts);
   if (mcp !== undefined) addMcpRoutes(app, parts, exchanges, mcp);
+  addWebhookRoutes(app, parts, webhooks);
   const admit = async (request: Request, address: string) => {
     checkGate({ hosts, cors }, request.headers);
     if (authenticate === "none" || request.headers.has("authorization")) return identify.principalOf(request, address);

@@ -173,8 +173,8 @@ export const ROOM_MUTANTS: readonly Mutant[] = [
     name: "failed-step-never-called",
     breaks: "A18",
     file: "src/app/steps.ts",
-    find: "context.attempt >= retry &&",
-    replace: "context.attempt > retry &&",
+    find: "if (!steps.failed || !this",
+    replace: "if (steps.failed || !this",
     tests: [APP_EVENTS],
   },
   {
