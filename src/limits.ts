@@ -544,6 +544,12 @@ export const HTTP_BODY_MS = 30_000;
 /** An idle HTTP connection is kept for this time: longer than load balancers keep theirs. */
 export const HTTP_IDLE_MS = 65_000;
 
+/** One attempt of a webhook to another service, the number of attempts, and the pauses between them. */
+export const WEBHOOK_MS = 15_000;
+export const WEBHOOK_ATTEMPTS = 10;
+export const WEBHOOK_BACKOFF_START_MS = 5_000;
+export const WEBHOOK_BACKOFF_MAX_MS = 86_400_000;
+
 /** Events of one CloudEvents batch. */
 export const CLOUD_EVENT_BATCH_MAX = 500;
 
