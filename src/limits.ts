@@ -582,3 +582,10 @@ export const STORE_PARKED_BYTES_MAX = 67_108_864;
  * Own acknowledged commits of a replica that are looked for after a failover or a restore, to report the lost ones.
  */
 export const ACKNOWLEDGED_KEPT_MAX = 1_000;
+
+/** Tools that agents see; with more exposed types, the rest is found and called by general tools. */
+export const MCP_TOOLS_MAX = 20;
+/** An agent that understands tasks waits so long for an answer before it gets a task. */
+export const MCP_TASK_WAIT_MS = 2_000;
+/** How often agents ask for the state of a task. */
+export const MCP_TASK_POLL_MS = 1_000;

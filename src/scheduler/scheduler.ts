@@ -25,7 +25,7 @@ import type { Attempt, AttemptKind } from "../work/attempt.ts";
 import type { Launch } from "../work/lineage.ts";
 import type { WorkBoard } from "../work/work-board.ts";
 import { labelSeen } from "./address-label.ts";
-import { AttemptDemand } from "./attempt-demand.ts";
+import { AttemptDemand } from "./attempt-views.ts";
 import { type Components, compose } from "./components.ts";
 import { type Diagnosis, diagnose, requireConsistent, type SchedulerStats, statsOf } from "./diagnosis.ts";
 import type { HandlerLoader } from "./dispatch.ts";
