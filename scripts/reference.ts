@@ -28,7 +28,7 @@ else {
   process.exitCode = 2;
 }
 
-// What is exported -----------------------------------------------------------------------------------------------------------
+// The pages of the API ---------------------------------------------------------------------------------------------------------
 
 interface EntryPoint {
   readonly name: string;
@@ -73,7 +73,14 @@ function writeApiPages(): void {
       if (!EXAMPLE.test(byHand.get(name) ?? "") && example !== undefined)
         sections.push("", `${USED_IN} ${example.replace(`](${page}#`, "](#")}.`);
     }
-    const lines = [`# \`${entry}\``, "", introduction(text), "", "| export | kind | purpose |", "| --- | --- | --- |"];
+    const lines = [
+      `# \`${entry}\``,
+      "",
+      paragraph(introduction(text)),
+      "",
+      "| export | kind | purpose |",
+      "| --- | --- | --- |",
+    ];
     writeFileSync(join(folder, page), `${[...lines, ...table, ...sections].join("\n").trimEnd()}\n`);
     index.push(`| [\`${entry}\`](${page}) | ${introduction(text)} |`);
   }
@@ -193,12 +200,20 @@ function firstSentence(comment: string): string {
   return text.match(/^.*?[.](?= |$)/)?.[0] ?? text;
 }
 
+/** One sentence a row, at most 120 columns. */
+function paragraph(text: string): string {
+  return text
+    .split(/(?<=\.) (?=[A-Z`])/)
+    .map((sentence) => sentence.replaceAll(/(.{1,120})(?: |$)/g, "$1\n").trimEnd())
+    .join("\n");
+}
+
 function introduction(text: string): string {
   const sentence = textOf(text.match(COMMENT)?.[0] ?? "").replace(/^`[^`]+`: /, "");
   return `${sentence[0]?.toUpperCase()}${sentence.slice(1)}`;
 }
 
-// What the command says ------------------------------------------------------------------------------------------------------
+// The page of the command --------------------------------------------------------------------------------------------------
 
 function commandPage(): string {
   const help = (...args: string[]) =>
@@ -207,15 +222,19 @@ function commandPage(): string {
   const lines = [
     "# The command",
     "",
-    "`npx millrace <verb>`. Files are in `.millrace/`, or where `MILLRACE_DIR` says; verbs that look take `MILLRACE_FILE`, the file of a program that opens its own store, or `MILLRACE_STORE`, the URL of a Postgres database. Reading verbs take `--json` and print one value a line;",
-    "`NO_COLOR` is honoured. Exit codes: 0 it worked, 1 it failed, 2 it was called wrongly, 3 the kernel could not be reached, 130 it was ended at once by a second signal. Verbs that look",
-    "also work on the file of a stopped kernel, with what that knows. Made by `node scripts/reference.ts command`.",
+    paragraph(
+      "`npx millrace <verb>`. Files are in `.millrace/`, or in `MILLRACE_DIR`. Reading verbs also take `MILLRACE_FILE`, " +
+        "the file of a program that opens its own store, or `MILLRACE_STORE`, the URL of a Postgres database. They work on " +
+        "the file of a stopped kernel too, with less to show. `--json` prints one value a line; `NO_COLOR` is honoured. " +
+        "Exit codes: 0 success, 1 failure, 2 wrong call, 3 kernel not reachable, 130 ended at once by a second signal. " +
+        "Made by `node scripts/reference.ts command`.",
+    ),
   ];
   for (const verb of verbs) {
     const [head = "", example = ""] = help(verb).split("\nexample:\n");
     const [usage = "", summary = "", ...options] = head.trimEnd().split("\n");
     const sentence = summary.trim();
-    lines.push("", `## \`millrace ${verb}\``, "", `${sentence[0]?.toUpperCase()}${sentence.slice(1)}.`, "");
+    lines.push("", `## \`millrace ${verb}\``, "", paragraph(`${sentence[0]?.toUpperCase()}${sentence.slice(1)}.`), "");
     const examples = example
       .trimEnd()
       .split("\n")

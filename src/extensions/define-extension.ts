@@ -21,7 +21,7 @@ import type { ExtensionContext } from "./extension-context.ts";
 import type { Logger } from "./logger.ts";
 import type { Manifest } from "./manifest.ts";
 import { VERSION } from "./manifest.ts";
-import type { AgentProvider, ChannelProvider } from "./providers.ts";
+import type { AgentProvider, ChannelProvider, ServiceProvider } from "./providers.ts";
 
 /** The facts of an extension that are known before its function is called. */
 export interface ExtensionHead<S extends Schema = Schema> {
@@ -49,7 +49,10 @@ export interface ExtensionParts<Config = JsonObject> extends AppParts {
 }
 
 /** The result of an extension's function: an app, and the roles and the life of an extension. */
-export interface ExtensionDefinition extends Definition, Pick<Extension, "start" | "stop" | "healthCheck"> {
+export interface ExtensionDefinition
+  extends Definition,
+    Pick<Extension, "start" | "stop" | "healthCheck">,
+    Partial<ServiceProvider> {
   /** For the agent, by name. */
   readonly tools?: Readonly<Record<string, ToolDefinition>>;
   /** Reaches a user. */

@@ -42,7 +42,10 @@ export interface AddedApp {
 export type OpenApp = (app: App) => Promise<AddedApp>;
 
 /** What an extension has besides its app. */
-type Roles = Pick<ExtensionDefinition, "tools" | "channel" | "agent" | "start" | "stop" | "healthCheck">;
+type Roles = Pick<
+  ExtensionDefinition,
+  "tools" | "channel" | "agent" | "start" | "stop" | "healthCheck" | "singleton" | "runBackground"
+>;
 
 /** Calls the function of a defined extension. The record gets the manifest that follows from it. */
 export async function openDefined(
@@ -65,8 +68,9 @@ export async function openDefined(
       },
     });
     if (typeof returned !== "object" || returned === null) return returned as never;
-    const { tools, channel, agent, start, stop, healthCheck, ...definition } = returned as ExtensionDefinition;
-    roles = omitUndefined({ tools, channel, agent, start, stop, healthCheck });
+    const { tools, channel, agent, start, stop, healthCheck, ...rest } = returned as ExtensionDefinition;
+    const { singleton, runBackground, ...definition } = rest;
+    roles = omitUndefined({ tools, channel, agent, start, stop, healthCheck, singleton, runBackground });
     return definition;
   });
   const added = await openApp(asApp).catch((thrown: unknown) => {
@@ -98,14 +102,14 @@ function extensionOf(
   { built, capabilities }: AddedApp,
   subscribe: () => ReturnType<AddedApp["subscribe"]>,
 ): Extension {
-  const { tools = {}, channel, agent, start, stop, healthCheck } = roles;
+  const { tools = {}, channel, agent, start, stop, healthCheck, singleton, runBackground } = roles;
   const toolList = Object.entries(tools).map(([name, one]) => toolOf(record.id, name, one));
   const methods = {
     ...boundMethods(channel, ["sendToUser", "sendMessage"]),
     ...boundMethods(agent, ["invoke", "getAgentDescriptor"]),
     ...(toolList.length > 0 ? { getTools: () => toolList } : {}),
     ...(built.hasRequests ? { getCapabilities: capabilities } : {}),
-    ...omitUndefined({ start, stop, healthCheck }),
+    ...omitUndefined({ start, stop, healthCheck, singleton, runBackground }),
     initialize: () => {
       for (const { event, end } of subscribe()) {
         record.subscribed.add(event);

@@ -20,7 +20,6 @@ import { Activity } from "./activity.ts";
 import type { AgentLimits } from "./agent-slot.ts";
 import { bringCapabilities, bringsCapabilities, CAPABILITIES_NEED_BOOT } from "./brought-capabilities.ts";
 import { Cause } from "./cause.ts";
-import { DeclaredTopics } from "./declared-topics.ts";
 import { isDefinedExtension } from "./define-extension.ts";
 import { discover, type ExtensionSources, type Found } from "./discovery.ts";
 import { loadEntrypoint } from "./entrypoint.ts";
@@ -31,9 +30,11 @@ import { ExtensionError, reasonOf } from "./extension-error.ts";
 import { ExtensionRecord, type ExtensionStatus, recordsToRestart } from "./extension-record.ts";
 import { loadOrder } from "./load-order.ts";
 import { type Log, type Logger, loggerFor, logToStderr } from "./logger.ts";
+import { DeclaredTopics } from "./manifest.ts";
 import { MessageRouter } from "./message-router.ts";
+import { type OwnedWork, Ownership, type OwnershipParts } from "./ownership.ts";
 import { schedulesOf, wireProviders } from "./provider-wiring.ts";
-import { asProvider, providerKinds } from "./providers.ts";
+import { asProvider, providerKinds, type ServiceProvider } from "./providers.ts";
 import type { DueTable } from "./schedule-row.ts";
 import { APP_OWNER, ScheduleTable } from "./schedule-table.ts";
 import { wireSystemTopics } from "./system-topics.ts";
@@ -74,6 +75,7 @@ export class ExtensionLoader {
   readonly #bus: EventBus;
   readonly #logger: Logger;
   readonly #schedules: ScheduleTable;
+  readonly #owners: OwnershipParts;
   readonly #activity = new Activity();
   readonly #parts: ContextParts & { readonly openApp: OpenApp };
   /** All that were found. */
@@ -104,6 +106,7 @@ export class ExtensionLoader {
     const activity = this.#activity;
     this.router = new MessageRouter({ host, logger: this.#logger, activity, agent: options.agent, agentLimits });
     this.#schedules = new ScheduleTable({ host, due, logger: this.#logger, leaseMs, alone });
+    this.#owners = { host, due, leaseMs, alone, holder: host.id() };
     const extension = (id: string) => this.#records.find((one) => one.id === id && !one.closed)?.extension;
     const cause = new Cause();
     this.#parts = {
@@ -298,6 +301,10 @@ export class ExtensionLoader {
     const service = asProvider("service", record.extension!);
     if (!service) return;
     const { signal } = record.ended;
+    if (service.singleton === true) {
+      record.service = this.#runSingleton(record, service);
+      return;
+    }
     record.service = Promise.resolve()
       .then(() => service.runBackground(signal))
       .then(
@@ -306,6 +313,20 @@ export class ExtensionLoader {
           if (!signal.aborted) void this.#fail(record, `its service failed: ${reasonOf(thrown)}`);
         },
       );
+  }
+
+  /** Its service runs while this process is the owner. Resolves when the extension has ended, and the name is free. */
+  #runSingleton(record: ExtensionRecord, service: ServiceProvider): Promise<void> {
+    const { signal } = record.ended;
+    const run: OwnedWork = async (owned, owner) => {
+      this.#logger.info(`${record.id} runs here, as owner number ${owner.term}`);
+      await service.runBackground(owned, owner);
+    };
+    const failed = (thrown: unknown) => void this.#fail(record, `its service failed: ${reasonOf(thrown)}`);
+    const owner = new Ownership(this.#owners, record.id, run, failed);
+    return new Promise((resolve) => {
+      signal.addEventListener("abort", () => resolve(owner.close()), { once: true });
+    });
   }
 
   /** One step of one extension; a failure puts only this extension into ERROR. */

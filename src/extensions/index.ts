@@ -17,6 +17,7 @@ export type { ExtensionState, ExtensionStatus } from "./extension-record.ts";
 export type { Log, LogEntry, Logger, LogLevel } from "./logger.ts";
 export { type Manifest, type ManifestResult, readManifest } from "./manifest.ts";
 export type { Hook, HookCall, HookName } from "./message-router.ts";
+export type { OwnerTerm } from "./ownership.ts";
 export type {
   AgentInvocation,
   AgentProvider,

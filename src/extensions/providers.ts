@@ -4,6 +4,7 @@
  */
 import type { Capability } from "../loop/capability.ts";
 import type { Json } from "../message/json.ts";
+import type { OwnerTerm } from "./ownership.ts";
 
 /** Reaches a user. */
 export interface ChannelProvider {
@@ -57,7 +58,13 @@ export interface ToolProvider {
 
 /** Runs in the background until its signal fires. */
 export interface ServiceProvider {
-  runBackground(signal: AbortSignal): Promise<unknown>;
+  /**
+   * Only one of the kernels on a store runs it at a time, like the connection of a channel. Its signal fires when
+   * another kernel may begin; it is called again when this kernel is the next owner.
+   */
+  readonly singleton?: boolean;
+  /** `owner` is given to a singleton. */
+  runBackground(signal: AbortSignal, owner?: OwnerTerm): Promise<unknown>;
 }
 
 /** One time slot of a schedule. */

@@ -16,6 +16,8 @@ import { isJsonObject, type Json } from "../message/json.ts";
 export interface DueTable {
   changeDue(changes: readonly DueRowChange[]): Promise<readonly boolean[]>;
   dueRows(nowMs: number, limit: number, kind: string): Promise<readonly DueTableRow[]>;
+  /** The clock of all processes on the store. */
+  now(): number;
 }
 
 export type DueRowChange =

@@ -83,10 +83,10 @@ export class ScheduleSlot {
    * How long until it may be claimed: until its time, and while it is held until its holder has been silent for long.
    */
   waitMs(): number {
-    const { host, alone } = this.#parts;
+    const { host, due, alone } = this.#parts;
     const { slotMs, hold } = this.#row;
     if (slotMs === NEVER_MS) return Number.POSITIVE_INFINITY;
-    const untilSlotMs = slotMs - host.now();
+    const untilSlotMs = slotMs - due.now();
     if (hold === undefined || alone) return untilSlotMs;
     return Math.max(untilSlotMs, this.#sinceMs + hold.forMs - host.monotonic());
   }
@@ -180,6 +180,6 @@ async function findStored({ due }: SlotParts, key: string): Promise<DueTableRow 
   return (await due.dueRows(NEVER_MS, SCHEDULE_ROWS_MAX, SCHEDULE_KIND)).find((row) => row.key === key);
 }
 
-function slotAfter({ host }: SlotParts, { cron, timezone }: Timing, slotMs: number): number {
-  return nextSlot({ cron, ...(timezone && { timezone }) }, slotMs, host.now()) ?? NEVER_MS;
+function slotAfter({ due }: SlotParts, { cron, timezone }: Timing, slotMs: number): number {
+  return nextSlot({ cron, ...(timezone && { timezone }) }, slotMs, due.now()) ?? NEVER_MS;
 }

@@ -102,7 +102,7 @@ export class ScheduleTable {
    */
   async settle(hasFailed: (extensionId: string) => boolean): Promise<void> {
     const { due, alone } = this.#slots;
-    const since = alone ? NEVER_MS : this.#host.now() - SCHEDULE_KEPT_MS;
+    const since = alone ? NEVER_MS : due.now() - SCHEDULE_KEPT_MS;
     const left: string[] = [];
     const outdated: string[] = [];
     for (const stored of await due.dueRows(NEVER_MS, SCHEDULE_ROWS_MAX, SCHEDULE_KIND)) {

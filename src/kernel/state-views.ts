@@ -98,12 +98,14 @@ export function actorViews({ loop, handlings, board }: StateParts): ActorView[] 
 
 /** Rows for the slots of extensions' schedules. */
 const SCHEDULE_KIND = "schedule";
+/** Rows of singletons, which wait for no time. */
+const OWNER_KIND = "owner";
 
 /** Timers, and schedules at their next slot: earliest first. */
 export async function timerViews(store: Store, limit: number): Promise<TimerView[]> {
   const all = await store.dueRows(Number.MAX_SAFE_INTEGER, limit);
   const schedules = (await store.dueRows(Number.MAX_SAFE_INTEGER, limit, SCHEDULE_KIND)).map(atItsSlot);
-  const others = all.filter(({ kind }) => kind !== SCHEDULE_KIND);
+  const others = all.filter(({ kind }) => kind !== SCHEDULE_KIND && kind !== OWNER_KIND);
   const rows = [...others, ...schedules].sort((a, b) => a.dueAtMs - b.dueAtMs).slice(0, limit);
   return rows.map(({ order: _, ...row }) => row);
 }

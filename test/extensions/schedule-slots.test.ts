@@ -28,6 +28,8 @@ async function setup() {
     const process = simulatedProcess(world);
     const store = await openSqliteStore({ path, host: systemHost(), durability: "process" });
     onTestFinished(() => store.close());
+    // The files are real, and the time is not.
+    store.now = () => process.now();
     return { process, store, parts: { host: process, due: store, holder, leaseMs: LEASE_MS, alone: false } };
   };
   const [a, b] = [await party("a"), await party("b")];
@@ -46,6 +48,7 @@ async function stoppedBeforeItWrites({ parts, store }: Party) {
   const go = Promise.withResolvers<void>();
   const due: DueTable = {
     dueRows: (...asked) => store.dueRows(...asked),
+    now: () => store.now(),
     changeDue: async (changes) => {
       read.resolve();
       await go.promise;
@@ -65,6 +68,7 @@ function losingAnswers(store: Store): DueTable & { lose(): void } {
       losing = true;
     },
     dueRows: (...asked) => store.dueRows(...asked),
+    now: () => store.now(),
     changeDue: async (changes) => {
       const answers = await store.changeDue(changes);
       if (!losing) return answers;

@@ -27,6 +27,8 @@ class SharedStore {
   readonly begun: Begun[] = [];
   /** How long a task takes. */
   takesMs = 1_000;
+  /** The store has a clock that is not that of the process. */
+  hasClock = false;
   readonly #disk = new MemoryDisk();
 
   constructor(seed = 1) {
@@ -43,6 +45,7 @@ class SharedStore {
   /** A kernel with one extension, and its output. */
   async open(process: SimulatedProcess, extension: ExtensionInCode): Promise<{ kernel: Kernel; said: string[] }> {
     const store = memoryStore({ host: process, disk: this.#disk });
+    if (this.hasClock) store.now = () => this.host.now();
     const said: string[] = [];
     const log = ({ message }: { message: string }) => void said.push(message);
     const options = { host: process, store, extensions: [extension], extensionData: "nowhere", log };
@@ -158,6 +161,18 @@ describe("schedules on a store that several kernels share", () => {
     expect(shared.begun.at(-1)!.by).toBe(processes[0]);
     const done = shared.begun.filter(({ ended }) => ended).map(({ slotMs }) => slotMs);
     expect(new Set(done).size).toBe(done.length);
+  });
+
+  test("[X62] slots come by the clock of the store, also in a kernel whose own clock is minutes ahead or behind", async () => {
+    const shared = new SharedStore();
+    shared.hasClock = true;
+    const processes = [simulatedProcess(shared.host), simulatedProcess(shared.host)] as const;
+    processes[0].stepClock(7 * MINUTE);
+    processes[1].stepClock(-7 * MINUTE);
+    for (const process of processes) await shared.open(process, shared.clock(process));
+    await shared.host.advance(5 * MINUTE);
+    expect(shared.minutes).toEqual([0, 1, 2, 3, 4]);
+    for (const { slotMs, atMs } of shared.begun) expect(atMs - slotMs).toBeLessThan(MINUTE / 2);
   });
 
   test("[X45] if kernels declare different times for a schedule, the kernel opened last decides for all of them", async () => {

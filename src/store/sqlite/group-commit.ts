@@ -26,7 +26,7 @@ import { StoreError, type Urgency } from "../store.ts";
 import { AnswerTurn } from "./answer-turn.ts";
 import { Checkpoints } from "./checkpoints.ts";
 import type { Connection, ListStatement, Statement } from "./connection.ts";
-import { FileGuard } from "./file-guard.ts";
+import { FileGuard } from "./database-file.ts";
 import { type Job, JobQueue } from "./job-queue.ts";
 import type { ResolvedOptions, SqliteTuning } from "./options.ts";
 import { SCHEMA_VERSION } from "./schema.ts";
