@@ -143,6 +143,8 @@ export interface FailedMessage {
 }
 
 export interface MailboxOptions {
+  /** Called for each message that is put into the mailbox. */
+  readonly posted?: ((message: Message) => void) | undefined;
   /**
    * How often a failed command is tried. While it waits for its next attempt, the actor goes on with other messages.
    */
@@ -176,6 +178,7 @@ export class MailboxActor implements CapabilityActor {
   readonly #mailbox: Mailbox;
   readonly #retry: RetryPolicy;
   readonly #whenFailed: MailboxOptions["failed"];
+  readonly #whenPosted: MailboxOptions["posted"];
   readonly failedWork: FailedWork | undefined;
   /** Attempts that messages have had, of those that were tried more than once here. */
   readonly #attempts = new Map<Posted, number>();
@@ -204,6 +207,7 @@ export class MailboxActor implements CapabilityActor {
     this.#mailbox = new Mailbox(concurrency, serialBy, limits);
     this.#retry = retryPolicyOf(options.retry);
     this.#whenFailed = options.failed;
+    this.#whenPosted = options.posted;
     this.failedWork = options.failedWork;
     this.#clearance = clearance === undefined ? undefined : labelOf(clearance);
   }
@@ -221,6 +225,7 @@ export class MailboxActor implements CapabilityActor {
     if (this.#terminated) return posted.parcel?.ended(TERMINATED);
     if (this.#answered(posted.message)) return;
     this.#mailbox.push(posted);
+    this.#whenPosted?.(posted.message);
     this.#queue();
   }
 
