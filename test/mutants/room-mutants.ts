@@ -197,7 +197,7 @@ export const ROOM_MUTANTS: readonly Mutant[] = [
   {
     name: "refusal-noted-as-a-dead-letter",
     breaks: "L51",
-    file: "src/kernel/failed-commands.ts",
+    file: "src/kernel/bus-journal.ts",
     find: `      kind === "failed"
         ?`,
     replace: `      kind !== undefined

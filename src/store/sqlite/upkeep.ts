@@ -4,14 +4,13 @@
  * disk), the next write makes it due again.
  */
 import { SNAPSHOT_SLICE_BYTES } from "../../limits.ts";
-import { BaseCleanup } from "./base-cleanup.ts";
 import type { WorkCount } from "./connection.ts";
 import type { Overgrown } from "./document-table.ts";
 import type { GroupCommit } from "./group-commit.ts";
 import type { Job } from "./job-queue.ts";
 import type { SqliteTuning } from "./options.ts";
 import type { SlicedWork } from "./sliced-work.ts";
-import { SnapshotWork } from "./snapshot-work.ts";
+import { BaseCleanup, SnapshotWork } from "./snapshot-work.ts";
 import type { Tables } from "./tables.ts";
 
 /** Commits beyond the feed's length before pruning starts, and commits per job: more than a batch adds. */
