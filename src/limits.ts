@@ -141,6 +141,8 @@ export const WORK_WINDOW_MS = 30_000;
 export const AWAITED_WINDOW_MS = 10_000;
 /** Ids of handled commands per generation of the filter: 256 KiB, and minutes of heavy traffic. */
 export const HANDLED_IDS_MAX = 65_536;
+/** Commands in mailboxes whose receipts were looked up ahead: as many as a mailbox takes. */
+export const LOOKS_AHEAD_MAX = MAILBOX_MAX;
 /** How far a client's clock may be ahead for its new ids to count as new; ids further ahead are looked up. */
 export const ID_AHEAD_MS_MAX = 3_600_000;
 /** First and longest wait between two reruns; each wait is random below it. */
@@ -543,6 +545,12 @@ export const HTTP_BODY_MS = 30_000;
 
 /** An idle HTTP connection is kept for this time: longer than load balancers keep theirs. */
 export const HTTP_IDLE_MS = 65_000;
+
+/** One attempt of a webhook to another service, the number of attempts, and the pauses between them. */
+export const WEBHOOK_MS = 15_000;
+export const WEBHOOK_ATTEMPTS = 10;
+export const WEBHOOK_BACKOFF_START_MS = 5_000;
+export const WEBHOOK_BACKOFF_MAX_MS = 86_400_000;
 
 /** Events of one CloudEvents batch. */
 export const CLOUD_EVENT_BATCH_MAX = 500;
