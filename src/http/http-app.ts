@@ -12,10 +12,12 @@ import { Failure } from "../message/error-data.ts";
 import { unknownOption } from "../message/near-word.ts";
 import { KERNEL_REASONS } from "../message/reasons.ts";
 import { addEventRoutes } from "./event-routes.ts";
+import { Exchanges } from "./exchanges.ts";
 import { checkGate, checkHost, type GateOptions, LOOPBACK_HOSTS } from "./gate.ts";
 import type { HttpContext, HttpEnv, HttpKernel, HttpParts } from "./http-context.ts";
 import { addWebhookRoutes, type IncomingWebhook } from "./incoming-webhook.ts";
 import { addLineRoutes } from "./line-routes.ts";
+import { addMcpRoutes, type McpRouteOptions } from "./mcp-routes.ts";
 import type { Measured } from "./metrics-text.ts";
 import { METRICS_TYPE, metricsText } from "./metrics-text.ts";
 import type { DescribedType } from "./openapi.ts";
@@ -38,6 +40,8 @@ export interface HttpAppOptions extends Partial<GateOptions> {
    * without a token.
    */
   readonly pages?: (request: Request) => Response | Promise<Response>;
+  /** Serves agents at `/mcp`, by the Model Context Protocol. Needs `@modelcontextprotocol/server`. */
+  readonly mcp?: McpRouteOptions;
   /** Webhooks of other services, at `/hooks/{name}`. They bring a signature in place of a token. */
   readonly webhooks?: readonly IncomingWebhook[];
   readonly host?: Host;
@@ -46,7 +50,9 @@ export interface HttpAppOptions extends Partial<GateOptions> {
 /** Finds the principal of a request; undefined refuses it with 401. */
 export type Authenticate = (request: Request) => Principal | undefined | Promise<Principal | undefined>;
 
-const KNOWN = { hosts: true, cors: true, authenticate: true, pages: true, webhooks: true, host: true } as const;
+const KNOWN = {
+  ...({ hosts: true, cors: true, authenticate: true, pages: true, mcp: true, webhooks: true, host: true } as const),
+};
 const ANONYMOUS: Principal = { name: "anonymous", scopes: ["read", "send", "publish", "operate"] };
 const OPEN_PATHS = ["/livez", "/readyz"];
 /** Paths of the kernel; all others may be those of pages. */
@@ -77,7 +83,8 @@ export function httpApp(served: Served, options: HttpAppOptions = {}): Hono<Http
 export function makeHttpApp(served: Served, options: HttpAppOptions = {}): HttpApp {
   const problem = unknownOption(options, KNOWN);
   if (problem !== undefined) throw new TypeError(`httpApp: ${problem}`);
-  const { host = systemHost(), hosts = LOOPBACK_HOSTS, cors = [], authenticate, pages, webhooks = [] } = options;
+  const { host = systemHost(), hosts = LOOPBACK_HOSTS, cors = [], authenticate, pages, mcp } = options;
+  const { webhooks = [] } = options;
   const kernel = "kernel" in served ? served.kernel : served;
   const requests = new RequestCounts();
   const parts: HttpParts = { host, kernel, streams: new Set(), webSockets: new Set(), requests, isDraining: false };
@@ -110,10 +117,12 @@ export function makeHttpApp(served: Served, options: HttpAppOptions = {}): HttpA
   });
   app.onError((error) => problemOf(error));
   app.notFound(({ req }) => problemOf(new Failure(404, `nothing is at ${req.method} ${req.path}; see /openapi.json`)));
-  new RequestRoutes(parts).addTo(app);
+  const exchanges = new Exchanges(parts);
+  new RequestRoutes(parts, exchanges).addTo(app);
   addEventRoutes(app, parts);
   addLineRoutes(app, parts);
   addMetaRoutes(app, parts);
+  if (mcp !== undefined) addMcpRoutes(app, parts, exchanges, mcp);
   addWebhookRoutes(app, parts, webhooks);
   const admit = async (request: Request, address: string) => {
     checkGate({ hosts, cors }, request.headers);

@@ -37,7 +37,6 @@ const LONG: readonly string[] = [
   "loop/mailbox-actor.ts",
   "loop/transactional.ts",
   "scheduler/runner.ts",
-  "scheduler/scheduler.ts",
   "scheduler/write-unit.ts",
   "store/memory/journal-table.ts",
   "store/memory/memory-store.ts",
