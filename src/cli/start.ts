@@ -29,7 +29,7 @@ const PIECES_NAMED_MAX = 10;
 export const start: Verb = {
   name: "start",
   usage: "[app] [--store URL] [--stdio] [--http PORT] [--http-address IP] [--http-host NAMES] [--cors ORIGINS]",
-  summary: "run a kernel in this directory until it is stopped; app is a module with capabilities",
+  summary: "run a kernel with an app in this directory until it is stopped",
   example:
     "millrace start app.ts\nmillrace start app.ts --store postgres://app@db.example/shop\nmillrace start app.ts --http 4646\nmillrace start app.ts --stdio < requests.ndjson",
   options: {
@@ -40,8 +40,8 @@ export const start: Verb = {
     },
     http: { type: "string", value: "PORT", about: "also serve HTTP and WebSocket on this port; 0 for any free one" },
     "http-address": { type: "string", value: "IP", about: "listen on this address; default 127.0.0.1" },
-    "http-host": { type: "string", value: "NAMES", about: "names that clients may call this server, by commas" },
-    cors: { type: "string", value: "ORIGINS", about: "origins of pages that may send requests, by commas" },
+    "http-host": { type: "string", value: "NAMES", about: "host names of this server, separated by commas" },
+    cors: { type: "string", value: "ORIGINS", about: "origins of pages that may send requests, separated by commas" },
   },
   wordsMax: 1,
   run,

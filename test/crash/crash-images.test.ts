@@ -44,7 +44,7 @@ describe.skipIf(shim.kind === "skipped")("record once, crash everywhere", () => 
   }, async () => {
     const tally = new CrashTally();
     const { directory, record } = setup();
-    // What lies between two writes differs from run to run; the log of this run is what the images are made of.
+    // The timing between two writes differs from run to run; the images are made from the log of this run.
     const records = await record({ seed: SEED, rounds: 6, durability: "power", checkpointThread: true });
     await crashEverywhere({ records, directory, random: new SeededRandom(SEED, 1), tornPerPosition: 1 }, tally);
     console.log(`crash images, the log copied by a thread (seed ${SEED}): ${tally.summary()}`);
@@ -74,7 +74,7 @@ describe.skipIf(shim.kind === "skipped")("record once, crash everywhere", () => 
       expect(tally.faulty("lost", "power")).toBeGreaterThan(0);
       expect(tally.faulty("lost", "torn")).toBeGreaterThan(0);
       expect(tally.faulty("lost", "kill")).toBe(0);
-      // What such a store loses it loses from the end: never a part of a commit, never an effect without its receipt.
+      // The loss is at the end: never a part of a commit, and never an effect without its receipt.
       expect(tally.faulty("partial") + tally.faulty("double") + tally.faulty("corrupt")).toBe(0);
     });
 

@@ -39,7 +39,7 @@ describe.skipIf(disk === undefined)("a disk that is really full", () => {
     expect(before.acknowledged.length).toBeGreaterThan(10);
     await expectAll(store, before.acknowledged);
     expect((await store.append([entryOf(eventOf("still", 0))])).kind).toBe("rejected");
-    // A file that does not fit is refused by name, and leaves nothing in the way of a later try.
+    // A file that does not fit is refused by name, and does not prevent a later attempt.
     fill(ballast);
     const other = { path: join(directory, "other.db"), durability: "power" } as const;
     await expect(openStore(other)).rejects.toBeInstanceOf(StoreError);

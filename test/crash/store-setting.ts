@@ -20,7 +20,7 @@ export function openStore(setting: StoreSetting, host: Host = systemHost()): Pro
   return openSqliteStore({ path, durability, host, tuning });
 }
 
-/** A host whose wall clock is ahead: every lease of the crashed process has expired. */
+/** A host with a wall clock that is ahead: every lease of the crashed process has expired. */
 export function laterHost(byMs: number): Host {
   const host = systemHost();
   return {

@@ -15,7 +15,7 @@ export interface ZombieClaim {
   readonly lease: number;
 }
 
-/** What the zombie got for each of its late attempts. */
+/** The results of the zombie's late calls. */
 export interface ZombieReport {
   readonly settled: string;
   readonly commit: string;

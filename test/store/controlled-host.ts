@@ -10,7 +10,7 @@ export const START_MS = 1_767_225_600_000;
 
 export class ControlledHost implements Host {
   readonly #real = systemHost();
-  /** What was thrown where nobody is answered. */
+  /** Errors reported to the host. */
   readonly reported: unknown[] = [];
   #nowMs = START_MS;
 

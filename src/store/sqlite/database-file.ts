@@ -155,6 +155,6 @@ function statOrUndefined(path: string): Stats | undefined {
     return statSync(path, { throwIfNoEntry: false });
   } catch (error) {
     if (fileErrorCode(error) === "ENOTDIR") throw openFailed(`${dirname(path)} is not a directory.`, error);
-    throw openFailed(`${path} cannot be looked at: ${thrownText(error)}.`, error);
+    throw openFailed(`${path} cannot be read: ${thrownText(error)}.`, error);
   }
 }
