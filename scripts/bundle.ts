@@ -19,12 +19,15 @@ const targets = Object.values(manifest.exports).flatMap((target) =>
 );
 const entries = [...targets, "./dist/cli/main.js"].map((target) => target.slice("./dist/".length, -".js".length));
 
+const packages = [...Object.keys(manifest.dependencies), ...Object.keys(manifest.peerDependencies)];
+
 await build({
   cwd: root,
   input: Object.fromEntries(entries.map((entry) => [entry, `src/${entry}.ts`])),
   platform: "node",
   plugins: [plainFields()],
-  external: [/^node:/, ...Object.keys(manifest.dependencies), ...Object.keys(manifest.peerDependencies)],
+  // With their subpaths: a second copy of a part of them would not know the objects of the first.
+  external: [/^node:/, ...packages.map((name) => new RegExp(`^${name}(?:/|$)`))],
   // Without `using` and other new syntax: browsers and bundlers load the core too.
   transform: { target: "node22.18" },
   logLevel: "warn",

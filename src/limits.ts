@@ -141,6 +141,8 @@ export const WORK_WINDOW_MS = 30_000;
 export const AWAITED_WINDOW_MS = 10_000;
 /** Ids of handled commands per generation of the filter: 256 KiB, and minutes of heavy traffic. */
 export const HANDLED_IDS_MAX = 65_536;
+/** Commands in mailboxes whose receipts were looked up ahead: as many as a mailbox takes. */
+export const LOOKS_AHEAD_MAX = MAILBOX_MAX;
 /** How far a client's clock may be ahead for its new ids to count as new; ids further ahead are looked up. */
 export const ID_AHEAD_MS_MAX = 3_600_000;
 /** First and longest wait between two reruns; each wait is random below it. */
@@ -544,6 +546,12 @@ export const HTTP_BODY_MS = 30_000;
 /** An idle HTTP connection is kept for this time: longer than load balancers keep theirs. */
 export const HTTP_IDLE_MS = 65_000;
 
+/** One attempt of a webhook to another service, the number of attempts, and the pauses between them. */
+export const WEBHOOK_MS = 15_000;
+export const WEBHOOK_ATTEMPTS = 10;
+export const WEBHOOK_BACKOFF_START_MS = 5_000;
+export const WEBHOOK_BACKOFF_MAX_MS = 86_400_000;
+
 /** Events of one CloudEvents batch. */
 export const CLOUD_EVENT_BATCH_MAX = 500;
 
@@ -576,3 +584,10 @@ export const STORE_PARKED_BYTES_MAX = 67_108_864;
  * Own acknowledged commits of a replica that are looked for after a failover or a restore, to report the lost ones.
  */
 export const ACKNOWLEDGED_KEPT_MAX = 1_000;
+
+/** Tools that agents see; with more exposed types, the rest is found and called by general tools. */
+export const MCP_TOOLS_MAX = 20;
+/** An agent that understands tasks waits so long for an answer before it gets a task. */
+export const MCP_TASK_WAIT_MS = 2_000;
+/** How often agents ask for the state of a task. */
+export const MCP_TASK_POLL_MS = 1_000;

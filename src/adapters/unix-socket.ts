@@ -8,7 +8,7 @@
  * ```
  * SPEC: N. `NdjsonConnection` handles the bytes and answers of one client.
  */
-import { chmodSync, lstatSync, renameSync, unlinkSync } from "node:fs";
+import { chmodSync, lstatSync, mkdirSync, renameSync, statSync, unlinkSync } from "node:fs";
 import { connect, createServer, type Server, type Socket } from "node:net";
 import { dirname } from "node:path";
 import type { Host } from "../host/host.ts";
@@ -16,13 +16,12 @@ import { CONNECTION_IDLE_MS, CONNECTIONS_MAX, SOCKET_PATH_BYTES_MAX, SOCKET_PATH
 import type { EventLoop } from "../loop/event-loop.ts";
 import type { AdapterLife } from "../loop/liveness.ts";
 import { requireLimit } from "../loop/loop-limits.ts";
-import { errorData } from "../message/error-data.ts";
+import { errorData, thrownText } from "../message/error-data.ts";
 import { type ConnectionLimits, connectionLimits } from "./connection-limits.ts";
 import { FairShare } from "./fair-share.ts";
+import type { ByteStream } from "./ndjson-connection.ts";
 import { NdjsonConnection } from "./ndjson-connection.ts";
 import { SocketError } from "./socket-error.ts";
-import { requireSocketFolder } from "./socket-folder.ts";
-import { SocketStream } from "./socket-stream.ts";
 import { UnreadOutput } from "./unread-output.ts";
 
 export interface UnixSocketOptions {
@@ -223,4 +222,84 @@ function answers(path: string): Promise<boolean> {
     });
     probe.once("error", ({ code }: NodeJS.ErrnoException) => resolve(code !== "ECONNREFUSED" && code !== "ENOENT"));
   });
+}
+
+const OWNER_ONLY = 0o700;
+
+const WRITABLE_BY_OTHERS = 0o022;
+
+const ROOT = 0;
+
+/**
+ * The folder of a socket. A user with write access to it can replace the socket, so a folder that others may write to
+ * is refused. A missing folder is created for its owner only; an existing one is never changed. SPEC: N10, N22.
+ */
+function requireSocketFolder(folder: string): void {
+  try {
+    if (!statSync(folder, { throwIfNoEntry: false })) return makeOwn(folder);
+  } catch (error) {
+    const why = thrownText(error);
+    throw new SocketError("SOCKET_FAILED", `the socket's folder ${folder} cannot be used: ${why}`, { cause: error });
+  }
+  const problem = unsafety(folder);
+  if (problem) throw new SocketError("SOCKET_UNSAFE", problem);
+}
+
+function makeOwn(folder: string): void {
+  mkdirSync(folder, { mode: OWNER_ONLY });
+  // The umask may have removed rights of the owner too.
+  chmodSync(folder, OWNER_ONLY);
+}
+
+function unsafety(folder: string): string | undefined {
+  const user = process.getuid?.();
+  // Windows has neither owners nor modes of this kind.
+  if (user === undefined) return undefined;
+  const { uid, mode } = statSync(folder);
+  const advice = "name a socket in a folder of its own, which is made with mode 700";
+  if (uid !== user && uid !== ROOT)
+    return `the socket's folder ${folder} belongs to another user (${uid}), who could replace the socket; ${advice}`;
+  if ((mode & WRITABLE_BY_OTHERS) === 0) return undefined;
+  const shown = (mode & 0o777).toString(8);
+  return `others may write to the socket's folder ${folder} (mode ${shown}) and replace the socket; ${advice}, or run: chmod go-w ${folder}`;
+}
+
+const NOTHING = new Uint8Array(0);
+
+class SocketStream implements ByteStream {
+  readonly #socket: Socket;
+
+  constructor(socket: Socket) {
+    this.#socket = socket;
+  }
+
+  write(text: string): void {
+    this.#socket.write(text);
+  }
+
+  get buffered(): number {
+    return this.#socket.writableLength;
+  }
+
+  pause(): void {
+    this.#socket.pause();
+  }
+
+  resume(): void {
+    this.#socket.resume();
+  }
+
+  /** Closes both sides after the last write: a client that keeps its side open must not keep ours. */
+  end(): void {
+    this.#socket.destroySoon();
+  }
+
+  cut(): void {
+    this.#socket.destroy();
+  }
+
+  /** An empty write fails with EPIPE if the client has closed, and has no effect if it has only ended its side. */
+  probe(): void {
+    this.#socket.write(NOTHING);
+  }
 }

@@ -4,6 +4,7 @@ import { isMessageType } from "../message/envelope.ts";
 import { unknownOption } from "../message/near-word.ts";
 import { show } from "../message/problem.ts";
 import { cronProblem } from "../work/cron.ts";
+import { retryProblem } from "../work/retry-policy.ts";
 import type { Definition } from "./definition.ts";
 import { parseDuration } from "./duration.ts";
 import { EventDefinition } from "./event-definition.ts";
@@ -107,10 +108,17 @@ function optionProblems(
   const timeout = options.timeout === undefined ? 0 : parseDuration(options.timeout);
   return [
     ...(typeof timeout === "number" ? [] : [`${what}: timeout ${timeout.problem}`]),
+    ...(typeof options.retry === "object" ? policyProblems(what, options.retry) : []),
     ...(["retry", "concurrency"] as const).flatMap((name) => {
       const value = options[name];
+      if (typeof value === "object") return [];
       const isCount = value === undefined || (Number.isSafeInteger(value) && value >= 1);
       return isCount ? [] : [`${what}: ${name} must be a whole number of at least 1, got ${show(value)}`];
     }),
   ];
+}
+
+function policyProblems(what: string, retry: unknown): string[] {
+  const problem = retryProblem(retry);
+  return problem === undefined ? [] : [`${what}: ${problem}`];
 }

@@ -255,7 +255,7 @@ export class BuiltApp {
     const timeoutMs = durationMs(timeout ?? HANDLER_TIMEOUT_MS, "timeout");
     const given: Omit<SubscribeOptions, "onFailed"> = {
       subscriberId: this.#subscriberOf(key),
-      ...(retry === undefined ? {} : { retry: { attempts: retry } }),
+      ...(retry === undefined ? {} : { retry }),
       ...(concurrency === undefined ? {} : { concurrency }),
     };
     const runs = this.#steps.get(key);

@@ -4,14 +4,15 @@
  */
 import type { Failure } from "../message/error-data.ts";
 import { show } from "../message/problem.ts";
+import type { Retry } from "../work/retry-policy.ts";
 import type { Duration } from "./duration.ts";
 import { EventDefinition } from "./event-definition.ts";
 import type { AppTx } from "./request.ts";
 
 /** Options of `on`. `Data` is the data of the event. */
 export interface OnOptions<Data = never> {
-  /** How often a delivery is tried in all; once unless given. Then the event is a dead letter. */
-  readonly retry?: number;
+  /** How often a delivery is tried in all, or a policy; once unless given. Then the event is a dead letter. */
+  readonly retry?: Retry;
   /** A handler that takes longer has failed; 5 min unless given. */
   readonly timeout?: Duration;
   /** How many events it handles at once. */
@@ -31,6 +32,10 @@ export interface RunContext {
   readonly signal: AbortSignal;
   /** Counts the attempts from 1. */
   readonly attempt: number;
+  /** The type of the event. */
+  readonly type: string;
+  /** When the event was published. */
+  readonly publishedAtMs: number;
 }
 
 /** The steps of a subscription: `run` calls the outside world, `commit` takes effect. */

@@ -105,8 +105,13 @@ export class StepRuns {
     signal.addEventListener("abort", stop, { once: true });
     try {
       const idempotencyKey = contentId(["run", subscriberId, event.message.metadata.id]);
+      const { type, metadata } = event.message;
+      const publishedAtMs = metadata.timestamp;
       const both = AbortSignal.any([signal, time.signal]);
-      return await Promise.race([steps.run(data, { idempotencyKey, signal: both, attempt }), tooLate]);
+      return await Promise.race([
+        steps.run(data, { idempotencyKey, signal: both, attempt, type, publishedAtMs }),
+        tooLate,
+      ]);
     } finally {
       timer.cancel();
       signal.removeEventListener("abort", stop);

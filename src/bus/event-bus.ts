@@ -43,6 +43,7 @@ import { Consumers } from "./consumers.ts";
 import { Delivery } from "./delivery.ts";
 import { Dispatcher } from "./dispatcher.ts";
 import type { Handler, TransactionalHandler } from "./handler.ts";
+import { watchedHandler } from "./handler.ts";
 import type { HandlingRing } from "./handling-ring.ts";
 import { HeldEvents } from "./held-events.ts";
 import { JournalFeed } from "./journal-feed.ts";
@@ -73,7 +74,6 @@ import { type TailedRow, type TailOptions, tail } from "./tail.ts";
 import { TopicMatches } from "./topic-match.ts";
 import { Topics } from "./topics.ts";
 import { TransactionalShare } from "./transactional-share.ts";
-import { watchedHandler } from "./watched-handler.ts";
 
 /** The store of a bus, its limits and its defaults for subscriptions. */
 export interface EventBusOptions {

@@ -91,7 +91,7 @@ export class EventRun {
   handling: Cancellable | undefined;
   /** Set once the present step has failed for good and its `onFailed` is called. */
   failing: StepFailure | undefined;
-  /** Its neighbours in the list of those that are held (`run-list.ts`). */
+  /** Its neighbours in the list of those that are held (`RunList`). */
   before: EventRun | undefined;
   after: EventRun | undefined;
   /** The event is made of them when it is first read. Both are undefined from the settle on. */

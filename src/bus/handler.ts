@@ -2,12 +2,15 @@
  * Handlers of events. A plain handler gets a `HandlerContext`. A handler that was subscribed with a space gets a `Tx`.
  * SPEC: J48, J56, J63.
  */
+
+import { thrownText } from "../message/error-data.ts";
 import type { Json } from "../message/json.ts";
 import type { Settlement } from "../store/journal.ts";
 import { Cancellation } from "../work/cancellation.ts";
 import type { Tx } from "../work/tx.ts";
 import { BusError } from "./bus-error.ts";
 import type { Event } from "./event.ts";
+import type { HandlingRing } from "./handling-ring.ts";
 
 /** A plain handler: it is called at least once for each event. */
 export type Handler<Payload = Json> = (event: Event<Payload>, context: HandlerContext) => unknown;
@@ -104,4 +107,30 @@ export class HandlerContext {
   cancel(reason: Error): void {
     this.#cancellation.cancel(reason);
   }
+}
+
+/**
+ * Remembers the calls of a handler of events. The wrapper returns the same value as the handler itself, in the same
+ * turn. Every handler takes the event and a context.
+ */
+export function watchedHandler(
+  handler: (...given: never) => unknown,
+  subscriber: string,
+  handlings: HandlingRing,
+): (event: Event, context: unknown) => unknown {
+  const call = handler as (event: Event, context: unknown) => unknown;
+  return (event, context) => {
+    const { attempt } = (context ?? {}) as { readonly attempt?: number };
+    const place = handlings.given(event.message, subscriber, event.source, attempt);
+    const failed = (thrown: unknown) => handlings.ended(place, `failed: ${thrownText(thrown)}`);
+    try {
+      const result = call(event, context);
+      if (result instanceof Promise) result.then(() => handlings.ended(place, "done"), failed);
+      else handlings.ended(place, "done");
+      return result;
+    } catch (thrown) {
+      failed(thrown);
+      throw thrown;
+    }
+  };
 }

@@ -4,7 +4,7 @@
  */
 import { systemHost } from "../host/system-host.ts";
 import { dataDirectory } from "../kernel/data-directory.ts";
-import { type Erased, eraseSubject, findSubject } from "../kernel/erase-subject.ts";
+import { type Erased, eraseSubject, findSubject } from "../kernel/erase-capability.ts";
 import { ERASE_SUBJECT_LENGTH_MIN } from "../limits.ts";
 import { connectIfRunning } from "./connection.ts";
 import { existingDatabaseFile } from "./database-file.ts";

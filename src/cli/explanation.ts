@@ -1,7 +1,7 @@
 /**
  * The sentences of `millrace why`: for journal rows, waiting requests and nodes.
  */
-import { findDocument, findReceipt } from "../kernel/commit-story.ts";
+import { findDocument, findReceipt, lastWriter } from "../kernel/commit-story.ts";
 import type {
   CapabilityView,
   GraphView,
@@ -11,7 +11,6 @@ import type {
   WhyView,
   WorkView,
 } from "../kernel/inspect-capability.ts";
-import { lastWriter } from "../kernel/last-writer.ts";
 import type { KernelStore } from "../kernel/open-store.ts";
 import { concerns } from "../kernel/run-log.ts";
 import type { Json } from "../message/json.ts";

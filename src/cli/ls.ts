@@ -7,10 +7,9 @@ import { nearWord } from "../message/near-word.ts";
 import { FILTER_OPTION } from "./filter-option.ts";
 import { table } from "./journal-lines.ts";
 import { consumers, kernels } from "./list-database.ts";
-import { documents } from "./list-documents.ts";
 import { events, failureGroupList, failures, requests } from "./list-journal.ts";
 import { actors, extensions, nodes, types, work } from "./list-kernel.ts";
-import { timers } from "./list-timers.ts";
+import { documents, timers } from "./list-stored.ts";
 import type { Listing } from "./listing.ts";
 import { EXIT, type ExitCode, JSON_OPTION, UsageError, type Verb, type VerbCall } from "./verb.ts";
 

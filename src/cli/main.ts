@@ -25,6 +25,7 @@ import { sayHelp, sayVerbHelp } from "./help.ts";
 import { importVerb } from "./import.ts";
 import { init } from "./init.ts";
 import { ls } from "./ls.ts";
+import { mcp } from "./mcp.ts";
 import { migrate } from "./migrate.ts";
 import { pg } from "./pg.ts";
 import { purge } from "./purge.ts";
@@ -44,7 +45,7 @@ import { why } from "./why.ts";
 
 /** In the order in which users meet them. */
 const VERBS: readonly Verb[] = [
-  ...[init, dev, start, send, ask, emit],
+  ...[init, dev, start, mcp, send, ask, emit],
   ...[tail, ls, show, trace, why, graph],
   ...[requeue, discard, consumers, extension, cancel, purge, erase, token],
   ...[backup, restore, exportVerb, importVerb, copy, verify, doctor, migrate, pg, bench, completion(() => VERBS)],

@@ -17,10 +17,11 @@ import { servePipes } from "../kernel/piped-kernel.ts";
 import { readSettings, type Settings } from "../kernel/settings.ts";
 import { visibleLine } from "../message/visible-text.ts";
 import { counted } from "./journal-lines.ts";
+import { exposedIn } from "./mcp.ts";
 import { runtimeName } from "./runtime.ts";
 import { StopSignals } from "./stop-signals.ts";
 import type { Terminal } from "./terminal.ts";
-import { EXIT, type ExitCode, readNumber, type Verb, type VerbCall } from "./verb.ts";
+import { EXIT, type ExitCode, readNumber, UsageError, type Verb, type VerbCall } from "./verb.ts";
 import { packageVersion } from "./version.ts";
 
 /** Limit of named pieces that could not be resumed; `Kernel.Health` lists all of them. */
@@ -28,7 +29,8 @@ const PIECES_NAMED_MAX = 10;
 
 export const start: Verb = {
   name: "start",
-  usage: "[app] [--store URL] [--stdio] [--http PORT] [--http-address IP] [--http-host NAMES] [--cors ORIGINS]",
+  usage:
+    "[app] [--store URL] [--stdio] [--http PORT] [--http-address IP] [--http-host NAMES] [--cors ORIGINS] [--mcp TYPES]",
   summary: "run a kernel with an app in this directory until it is stopped",
   example:
     "millrace start app.ts\nmillrace start app.ts --store postgres://app@db.example/shop\nmillrace start app.ts --http 4646\nmillrace start app.ts --stdio < requests.ndjson",
@@ -42,6 +44,7 @@ export const start: Verb = {
     "http-address": { type: "string", value: "IP", about: "listen on this address; default 127.0.0.1" },
     "http-host": { type: "string", value: "NAMES", about: "host names of this server, separated by commas" },
     cors: { type: "string", value: "ORIGINS", about: "origins of pages that may send requests, separated by commas" },
+    mcp: { type: "string", value: "TYPES", about: "with --http: serve these types to agents at /mcp, like 'Tasks.*'" },
   },
   wordsMax: 1,
   run,
@@ -106,7 +109,11 @@ const PORT_MAX = 65_535;
 /** The server's packages are loaded only if it is asked for. */
 async function serveIfAsked(kernel: Kernel, options: VerbCall["options"]): Promise<HttpServer | undefined> {
   const port = readNumber("http", options["http"], { min: 0, max: PORT_MAX });
-  if (port === undefined) return undefined;
+  const mcp = typeof options["mcp"] === "string" ? { expose: exposedIn("mcp", options["mcp"]) } : undefined;
+  if (port === undefined) {
+    if (mcp) throw new UsageError("--mcp needs a server: --http PORT");
+    return undefined;
+  }
   const { serveHttp } = await import("../http/serve-http.ts");
   const { "http-address": address, "http-host": hosts, cors } = options;
   return serveHttp(kernel, {
@@ -114,6 +121,7 @@ async function serveIfAsked(kernel: Kernel, options: VerbCall["options"]): Promi
     ...(typeof address === "string" ? { address } : {}),
     ...(typeof hosts === "string" ? { hosts: [...LOOPBACK_HOSTS, ...hosts.split(",")] } : {}),
     ...(typeof cors === "string" ? { cors: cors.split(",") } : {}),
+    ...(mcp === undefined ? {} : { mcp }),
   });
 }
 

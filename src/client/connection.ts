@@ -1,13 +1,15 @@
 /**
  * The calls of an app from another process, with the types of the app and nothing of its code. SPEC: A31, W62.
  */
+
 import type { AppEvent, Caller, CallOptions, EventsOptions, Live, Result } from "../app/caller.ts";
 import { LiveValues } from "../app/live-values.ts";
 import { type ErrorData, Failure, failureFrom } from "../message/error-data.ts";
 import type { Json } from "../message/json.ts";
+import { command } from "../message/lineage.ts";
 import type { KernelClient, Status } from "./kernel-client.ts";
 import type { Source } from "./link.ts";
-import { watch } from "./watch.ts";
+import { messagesOf, pause, reconnectMs } from "./message-stream.ts";
 
 /** A kernel in another process, typed by its apps. */
 export interface Connected<A> extends Caller<A>, AsyncDisposable {
@@ -89,4 +91,54 @@ export class Connection implements AsyncDisposable {
     if (answer.kind === "reply") return answer.data;
     throw failureFrom(answer.data as ErrorData);
   }
+}
+
+interface Watched {
+  readonly type: string;
+  readonly data: Json;
+  readonly signal: AbortSignal;
+}
+
+interface Listener {
+  answer(value: Json): unknown;
+  /** Told of a query that fails, and of a kernel that refuses it; the latter is the end. */
+  failed(error: unknown): unknown;
+}
+
+/**
+ * A live query over a connection of its own. When the connection is lost it connects again with the version of its last
+ * answer, and is told the answer of then if that differs. SPEC: A31, W71.
+ *
+ * Resolves when the signal or a refusal has ended it. Tells an answer only if it differs from the last one.
+ */
+async function watch(source: Source, { type, data, signal }: Watched, listener: Listener): Promise<void> {
+  let version: string | undefined;
+  let failures = 0;
+  while (!signal.aborted) {
+    try {
+      const request = command(source.host, "Sys.Watch", { type, data, ...(version === undefined ? {} : { version }) });
+      for await (const message of messagesOf(source, request, signal)) {
+        if (message.kind === "error" && isRefusal(message.metadata, message.data as ErrorData))
+          return void listener.failed(failureFrom(message.data as ErrorData));
+        if (message.kind === "error") {
+          version = undefined;
+          listener.failed(failureFrom(message.data as ErrorData));
+        }
+        if (message.kind !== "event") continue;
+        failures = 0;
+        const told = message.data as { readonly answer?: Json; readonly version: string; readonly same?: true };
+        version = told.version;
+        if (told.same !== true) listener.answer(told.answer ?? null);
+      }
+    } catch (error) {
+      // The kernel may come back. A request that cannot be made at all, or whose token is refused, is the end.
+      if (error instanceof Failure && (error.code === 422 || error.code === 401)) return void listener.failed(error);
+    }
+    if (!signal.aborted) await pause(source.host, reconnectMs(++failures), signal);
+  }
+}
+
+/** Whether the kernel did not begin to watch; a kernel that is full or about to end may take it later. */
+function isRefusal(metadata: { readonly [key: string]: unknown }, { code }: ErrorData): boolean {
+  return metadata["watch"] === undefined && code !== 503;
 }

@@ -18,7 +18,7 @@ import { RETRY_ATTEMPTS_MAX, TIMER_DELAY_MS_MAX } from "../limits.ts";
 import type { JsonObject } from "../message/json.ts";
 import { frozenCopy } from "../message/json-copy.ts";
 import { show } from "../message/problem.ts";
-import { findTopicProblem } from "../message/topic.ts";
+import { findTopicProblem, TopicRegistry } from "../message/topic.ts";
 import { isTopicPattern, isWildcard } from "../message/topic-pattern.ts";
 import { cronProblem } from "../work/cron.ts";
 import type { RetryPolicy } from "../work/retry-policy.ts";
@@ -252,4 +252,26 @@ export const SYSTEM_TOPICS = ["system.user.notify", "system.agent.task", "system
 
 export function isSystemTopic(topic: string): boolean {
   return SYSTEM_TOPICS.some((one) => one === topic);
+}
+
+/**
+ * Topics that manifests declare, by message type. A capability knows events by their type, `Email.Received`; an extension
+ * publishes them as `email.received`. Through this map both mean the same event. Two topics of one type are refused. SPEC: X25.
+ */
+export class DeclaredTopics {
+  readonly #registry = new TopicRegistry();
+
+  constructor() {
+    for (const topic of SYSTEM_TOPICS) this.#registry.wire(topic);
+  }
+
+  /** Throws `TopicError` for a topic whose type belongs to another topic. */
+  add({ publishes, subscribes }: Manifest): void {
+    for (const { topic } of [...publishes, ...subscribes]) if (!isWildcard(topic)) this.#registry.wire(topic);
+  }
+
+  /** The topic of events of that type; the type itself where none is declared. */
+  topicOf(type: string): string {
+    return this.#registry.topicOf(type) ?? type;
+  }
 }

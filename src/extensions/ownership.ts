@@ -4,7 +4,8 @@
  * far, which is a fencing token.
  *
  * ```
- *   looking ──row is free, or unchanged for a lease──> owner ──renewal refused, or none for 3/4 of a lease──> ended ──> looking
+ *   looking ──row is free, or unchanged for a lease──> owner
+ *   owner ──renewal refused, or none for 3/4 of a lease──> ended ──> looking
  * ```
  * Whether an owner lives is measured on the own monotonic clock, by whether its row changes.
  */

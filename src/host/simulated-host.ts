@@ -19,9 +19,9 @@ import { asyncContext } from "./async-context.ts";
 import { type Host, HostError, requireDelay, type Timer, type TimerOptions } from "./host.ts";
 import { webPlatform } from "./platform.ts";
 import { randomBytes, randomUnit } from "./random-source.ts";
+import { forbidRealTime } from "./real-time-guard.ts";
 import { SeededRandom } from "./seeded-random.ts";
 import { TimerHeap } from "./timer-heap.ts";
-import { TraceHash } from "./trace-hash.ts";
 import { UuidV7Minter } from "./uuid-v7.ts";
 
 /** Midnight UTC, 1 January 2026: the wall clock at the start of every simulation. */
@@ -304,4 +304,79 @@ function requireDuration(durationMs: number): void {
     "INVALID_CLOCK",
     `Virtual time can pass by 0 to ${TIMER_DELAY_MS_MAX} ms (100 years), not by ${durationMs}.`,
   );
+}
+
+/** The result of `simulate`, and the hash of its trace. */
+export interface Simulated<T> {
+  readonly value: T;
+  readonly traceHash: string;
+}
+
+/**
+ * One simulated run: a fresh host, with the runtime's own time and randomness forbidden meanwhile. Rejects with the
+ * error of `drive`, or with the first forbidden call even if the calling code caught the error. SPEC: H16.
+ *
+ *     const { value, traceHash } = await simulate(7, (host) => host.run(() => program(host)));
+ *
+ * `drive` is outside of the simulated program: it calls `step`, `advance`, `runUntilIdle` or `run`.
+ */
+export async function simulate<T>(seed: number, drive: (host: SimulatedHost) => T | Promise<T>): Promise<Simulated<T>> {
+  const host = simulatedHost(seed);
+  const guard = forbidRealTime();
+  try {
+    const value = await drive(host);
+    if (guard.violation !== undefined) throw guard.violation;
+    return { value, traceHash: host.traceHash() };
+  } finally {
+    guard.release();
+  }
+}
+
+const scratch = new Float64Array(1);
+
+const scratchWords = new Uint32Array(scratch.buffer);
+
+/**
+ * A running 64-bit hash of the steps of a simulated run, to compare two runs of one seed. SPEC: H12.
+ *
+ * It detects accidental differences and is not cryptographic.
+ */
+class TraceHash {
+  #left = 0x243f_6a88;
+  #right = 0x85a3_08d3;
+
+  number(value: number): void {
+    scratch[0] = value;
+    this.#word(scratchWords[0]!);
+    this.#word(scratchWords[1]!);
+  }
+
+  /** The length comes first, so that "a" then "bc" differs from "ab" then "c". */
+  text(value: string): void {
+    this.#word(value.length);
+    for (let index = 0; index < value.length; index++) this.#word(value.charCodeAt(index));
+  }
+
+  /** 16 hexadecimal digits. More data may be added afterwards. */
+  digest(): string {
+    const left = finish(this.#left ^ (this.#right >>> 7));
+    const right = finish(this.#right ^ left);
+    return left.toString(16).padStart(8, "0") + right.toString(16).padStart(8, "0");
+  }
+
+  #word(word: number): void {
+    this.#left = Math.imul(rotate(this.#left, 5) ^ word, 0x9e37_79b1);
+    this.#right = Math.imul(rotate(this.#right, 13) ^ word ^ this.#left, 0x85eb_ca77);
+  }
+}
+
+function rotate(word: number, bits: number): number {
+  return (word << bits) | (word >>> (32 - bits));
+}
+
+/** Spreads every bit over all 32. */
+function finish(word: number): number {
+  let mixed = Math.imul(word ^ (word >>> 16), 0x7feb_352d);
+  mixed = Math.imul(mixed ^ (mixed >>> 15), 0x846c_a68b);
+  return (mixed ^ (mixed >>> 16)) >>> 0;
 }

@@ -10,12 +10,20 @@ import { systemHost } from "../host/system-host.ts";
 import { AUTH_FAILURE_ADDRESSES_MAX, AUTH_FAILURES_A_MINUTE_MAX } from "../limits.ts";
 import { Failure } from "../message/error-data.ts";
 import { unknownOption } from "../message/near-word.ts";
+import { KERNEL_REASONS } from "../message/reasons.ts";
 import { addEventRoutes } from "./event-routes.ts";
+import { Exchanges } from "./exchanges.ts";
 import { checkGate, checkHost, type GateOptions, LOOPBACK_HOSTS } from "./gate.ts";
 import type { HttpContext, HttpEnv, HttpKernel, HttpParts } from "./http-context.ts";
+import { addWebhookRoutes, type IncomingWebhook } from "./incoming-webhook.ts";
 import { addLineRoutes } from "./line-routes.ts";
-import { addMetaRoutes } from "./meta-routes.ts";
+import { addMcpRoutes, type McpRouteOptions } from "./mcp-routes.ts";
+import type { Measured } from "./metrics-text.ts";
+import { METRICS_TYPE, metricsText } from "./metrics-text.ts";
+import type { DescribedType } from "./openapi.ts";
+import { openApi } from "./openapi.ts";
 import type { Principal } from "./principal.ts";
+import { requireScope } from "./principal.ts";
 import { problemOf } from "./problem.ts";
 import { RequestCounts } from "./request-counts.ts";
 import { RequestRoutes } from "./request-routes.ts";
@@ -32,13 +40,19 @@ export interface HttpAppOptions extends Partial<GateOptions> {
    * without a token.
    */
   readonly pages?: (request: Request) => Response | Promise<Response>;
+  /** Serves agents at `/mcp`, by the Model Context Protocol. Needs `@modelcontextprotocol/server`. */
+  readonly mcp?: McpRouteOptions;
+  /** Webhooks of other services, at `/hooks/{name}`. They bring a signature in place of a token. */
+  readonly webhooks?: readonly IncomingWebhook[];
   readonly host?: Host;
 }
 
 /** Finds the principal of a request; undefined refuses it with 401. */
 export type Authenticate = (request: Request) => Principal | undefined | Promise<Principal | undefined>;
 
-const KNOWN = { hosts: true, cors: true, authenticate: true, pages: true, host: true } as const;
+const KNOWN = {
+  ...({ hosts: true, cors: true, authenticate: true, pages: true, mcp: true, webhooks: true, host: true } as const),
+};
 const ANONYMOUS: Principal = { name: "anonymous", scopes: ["read", "send", "publish", "operate"] };
 const OPEN_PATHS = ["/livez", "/readyz"];
 /** Paths of the kernel; all others may be those of pages. */
@@ -69,7 +83,8 @@ export function httpApp(served: Served, options: HttpAppOptions = {}): Hono<Http
 export function makeHttpApp(served: Served, options: HttpAppOptions = {}): HttpApp {
   const problem = unknownOption(options, KNOWN);
   if (problem !== undefined) throw new TypeError(`httpApp: ${problem}`);
-  const { host = systemHost(), hosts = LOOPBACK_HOSTS, cors = [], authenticate, pages } = options;
+  const { host = systemHost(), hosts = LOOPBACK_HOSTS, cors = [], authenticate, pages, mcp } = options;
+  const { webhooks = [] } = options;
   const kernel = "kernel" in served ? served.kernel : served;
   const requests = new RequestCounts();
   const parts: HttpParts = { host, kernel, streams: new Set(), webSockets: new Set(), requests, isDraining: false };
@@ -86,6 +101,10 @@ export function makeHttpApp(served: Served, options: HttpAppOptions = {}): HttpA
       checkHost(hosts, context.req.raw.headers);
       return pages(context.req.raw);
     }
+    if (context.req.path.startsWith("/hooks/")) {
+      checkHost(hosts, context.req.raw.headers);
+      return next();
+    }
     checkGate({ hosts, cors }, context.req.raw.headers);
     const origin = context.req.header("origin");
     const isForeign = origin !== undefined && cors.includes(origin);
@@ -98,10 +117,13 @@ export function makeHttpApp(served: Served, options: HttpAppOptions = {}): HttpA
   });
   app.onError((error) => problemOf(error));
   app.notFound(({ req }) => problemOf(new Failure(404, `nothing is at ${req.method} ${req.path}; see /openapi.json`)));
-  new RequestRoutes(parts).addTo(app);
+  const exchanges = new Exchanges(parts);
+  new RequestRoutes(parts, exchanges).addTo(app);
   addEventRoutes(app, parts);
   addLineRoutes(app, parts);
   addMetaRoutes(app, parts);
+  if (mcp !== undefined) addMcpRoutes(app, parts, exchanges, mcp);
+  addWebhookRoutes(app, parts, webhooks);
   const admit = async (request: Request, address: string) => {
     checkGate({ hosts, cors }, request.headers);
     if (authenticate === "none" || request.headers.has("authorization")) return identify.principalOf(request, address);
@@ -183,4 +205,33 @@ function allowOrigin(headers: Headers, origin: string): void {
     "millrace-request-id, millrace-journal-id, idempotency-replayed, location, retry-after, server-timing",
   );
   headers.append("vary", "origin");
+}
+
+/**
+ * Health for load balancers, metrics, and the description of the types. SPEC: W20, W24.
+ */
+function addMetaRoutes(app: Hono<HttpEnv>, parts: HttpParts): void {
+  const { kernel } = parts;
+  app.get("/livez", () => new Response("live\n"));
+  app.get("/readyz", () => (parts.isDraining ? new Response("draining\n", { status: 503 }) : new Response("ready\n")));
+  app.get("/openapi.json", async (context) => {
+    requireScope(context.get("principal"), "read");
+    const { types } = (await kernel.query("Syscall.Describe", null)) as unknown as { types: readonly DescribedType[] };
+    return Response.json(openApi(types));
+  });
+  app.get("/metrics", async (context) => {
+    requireScope(context.get("principal"), "read");
+    const measured = (await kernel.query("Kernel.Metrics", null)) as never as Measured;
+    const server = {
+      requests: parts.requests.all,
+      ...{ streams: parts.streams.size, webSockets: parts.webSockets.size },
+    };
+    return new Response(metricsText(measured, server), { headers: { "content-type": METRICS_TYPE } });
+  });
+  app.get("/v1/problems/:reason", (context) => {
+    const reason = context.req.param("reason").toUpperCase().replaceAll("-", "_");
+    const code = KERNEL_REASONS[reason as keyof typeof KERNEL_REASONS];
+    if (code === undefined) return Response.json({ reason, origin: "an app of this kernel" });
+    return Response.json({ reason, status: code, origin: "the kernel" });
+  });
 }

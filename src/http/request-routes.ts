@@ -6,12 +6,12 @@
  *     GET  /v1/requests/{id}        the answer of an earlier command, also after a restart
  */
 import type { Hono } from "hono";
-import { HTTP_REQUESTS_MAX, HTTP_WAIT_MS } from "../limits.ts";
+import { HTTP_WAIT_MS } from "../limits.ts";
 import { contentId } from "../message/content-id.ts";
 import { isMessageType, type Message } from "../message/envelope.ts";
 import { type ErrorData, errorData, Failure } from "../message/error-data.ts";
 import type { Json } from "../message/json.ts";
-import { Exchange } from "./exchange.ts";
+import type { Exchanges } from "./exchanges.ts";
 import type { HttpContext, HttpEnv, HttpParts } from "./http-context.ts";
 import { idOfKey } from "./idempotency.ts";
 import { parseJson, readBytes } from "./json-body.ts";
@@ -33,11 +33,11 @@ interface RequestStatus {
 
 export class RequestRoutes {
   readonly #parts: HttpParts;
-  /** Requests without an answer, by principal. */
-  readonly #inFlight = new Map<string, number>();
+  readonly #exchanges: Exchanges;
 
-  constructor(parts: HttpParts) {
+  constructor(parts: HttpParts, exchanges: Exchanges) {
     this.#parts = parts;
+    this.#exchanges = exchanges;
   }
 
   addTo(app: Hono<HttpEnv>): void {
@@ -72,37 +72,20 @@ export class RequestRoutes {
     { kind, type, data, id }: { kind: "command" | "query"; type: string; data: Json; id: string },
     waitMs: number,
   ): Promise<Response> {
-    const { kernel } = this.#parts;
-    const principal = context.get("principal");
-    const exchange = new Exchange(this.#parts.host.id(), principal);
-    const leave = () => exchange.leave(kernel.loop);
-    this.#count(principal, 1);
+    const message = this.#message({ kind, type, data, id }, context);
+    const exchange = this.#exchanges.open(context.get("principal"));
     const askedAt = this.#parts.host.monotonic();
-    try {
-      kernel.loop.receive(this.#message({ kind, type, data, id }, context), exchange);
-      const answer = await this.#within(exchange.answer, waitMs, context.req.raw.signal, leave);
-      if (answer === undefined) return running(id);
-      const response = answerResponse(context, kind, answer, id);
-      response.headers.set("server-timing", timing(askedAt, exchange.begunAt, this.#parts.host.monotonic()));
-      return response;
-    } finally {
-      this.#count(principal, -1);
-    }
+    const answer = await this.#exchanges.ask(exchange, message, { ms: waitMs, signal: context.req.raw.signal });
+    if (answer === undefined) return running(id);
+    const response = answerResponse(context, kind, answer, id);
+    response.headers.set("server-timing", timing(askedAt, exchange.begunAt, this.#parts.host.monotonic()));
+    return response;
   }
 
   /** `Prefer: respond-async`: the command is in the journal when the client gets its address. */
   async #sendLater(context: HttpContext, { type, data, id }: { type: string; data: Json; id: string }) {
-    const sent = { kind: "command", type: "Journal.Send", data: { type, data }, id } as const;
-    const principal = context.get("principal");
-    const exchange = new Exchange(this.#parts.host.id(), principal);
-    this.#count(principal, 1);
-    let answer: Message;
-    try {
-      this.#parts.kernel.loop.receive(this.#message(sent, context), exchange);
-      answer = await exchange.answer;
-    } finally {
-      this.#count(principal, -1);
-    }
+    const message = this.#message({ kind: "command", type: "Journal.Send", data: { type, data }, id }, context);
+    const answer = await this.#exchanges.ask(this.#exchanges.open(context.get("principal")), message);
     if (answer.kind === "error") return problemResponse(answer.data as ErrorData, { requestId: id });
     return running((answer.data as { id: string }).id);
   }
@@ -123,51 +106,14 @@ export class RequestRoutes {
     };
   }
 
-  /** The answer; undefined if the time has passed or the client has left, for which `leave` is called. */
-  #within(
-    answer: Promise<Message>,
-    waitMs: number,
-    signal: AbortSignal,
-    leave: () => void,
-  ): Promise<Message | undefined> {
-    return new Promise((resolve) => {
-      const end = (given: Message | undefined) => {
-        timer.cancel();
-        signal.removeEventListener("abort", left);
-        resolve(given);
-      };
-      // The response reaches no client; it ends the count of the request.
-      const left = () => {
-        leave();
-        end(undefined);
-      };
-      const timer = this.#parts.host.timer(waitMs, () => end(undefined), { keepAlive: false });
-      signal.addEventListener("abort", left);
-      if (signal.aborted) left();
-      void answer.then(end);
-    });
-  }
-
-  #count({ name }: Principal, by: number): void {
-    const count = (this.#inFlight.get(name) ?? 0) + by;
-    if (by > 0 && count > HTTP_REQUESTS_MAX)
-      throw new Failure(429, `the token "${name}" has ${HTTP_REQUESTS_MAX} requests under way, its limit`);
-    if (count === 0) this.#inFlight.delete(name);
-    else this.#inFlight.set(name, count);
-  }
-
   // Earlier requests
   // -------------------------------------------------------------------------------------------------
 
   /** Waits for the answer of a request as long as `wait` says, in seconds. */
   async #status(context: HttpContext): Promise<Response> {
     const principal = context.get("principal");
-    this.#count(principal, 1);
-    try {
-      return await this.#untilDone(context, principal);
-    } finally {
-      this.#count(principal, -1);
-    }
+    using _ = this.#exchanges.count(principal.name);
+    return await this.#untilDone(context, principal);
   }
 
   async #untilDone(context: HttpContext, principal: Principal): Promise<Response> {

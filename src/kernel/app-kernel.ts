@@ -74,7 +74,7 @@ export class OpenKernel implements AsyncDisposable {
     const { id = this.#host.id(), signal, timeoutMs } = options;
     signal?.throwIfAborted();
     const message = { kind, type, data, metadata: { id, timestamp: this.#host.now() } };
-    const standing = this.kernel.space.scheduler.standing();
+    const standing = this.kernel.space.scheduler.parts.runner.standing();
     const answered = whenItStands(standing, () => this.kernel.request(message)).then((answer) => {
       if (answer.kind === "reply") return answer.data;
       throw failureFrom(answer.data as ErrorData);

@@ -10,6 +10,7 @@ import type { Event } from "../bus/event.ts";
 import { EventBus, type EventBusOptions } from "../bus/event-bus.ts";
 import type { HandlerContext } from "../bus/handler.ts";
 import type { JournalFeed } from "../bus/journal-feed.ts";
+import type { BusObserver } from "../bus/observation.ts";
 import type { FailedCall } from "../bus/subscription.ts";
 import type { Host } from "../host/host.ts";
 import { pause } from "../host/pause.ts";
@@ -20,11 +21,14 @@ import {
   SETTLED_LOOKS_MAX,
   TIMER_DELAY_MS_MAX,
 } from "../limits.ts";
+import type { SpawnContext } from "../loop/capability.ts";
 import type { CommandJournal } from "../loop/command-journal.ts";
 import type { DeliveryOptions, EventFeed, EventJournal } from "../loop/event-journal.ts";
 import type { Message } from "../message/envelope.ts";
-import { Failure } from "../message/error-data.ts";
+import { errorText, Failure } from "../message/error-data.ts";
+import type { JournalEntry } from "../store/journal.ts";
 import { laneOf } from "../store/journal-position.ts";
+import type { Store } from "../store/store.ts";
 import type { HandlerFailure } from "../work/handler-options.ts";
 import type { RetryPolicy } from "../work/retry-policy.ts";
 import { given } from "./given.ts";
@@ -143,5 +147,33 @@ function feedOver(feed: JournalFeed): EventFeed {
       return { ...page, rows };
     },
     grown: (mark, signal) => feed.grown(mark, signal),
+  };
+}
+
+interface NotingParts {
+  readonly store: Store;
+  /** The capability that handled it. */
+  readonly source: string;
+  readonly observe: BusObserver;
+}
+
+/**
+ * Records in the journal that a command of a transactional handler failed or was refused, because no commit brings
+ * its row. If the command is sent again and succeeds, its row becomes an ordinary done row. SPEC: L40, L51.
+ */
+export function failuresNoted({ store, source, observe }: NotingParts): NonNullable<SpawnContext["noteFailed"]> {
+  return async (message: Message, error: unknown, kind = "failed") => {
+    const as: JournalEntry["as"] =
+      kind === "failed"
+        ? { status: "failed", error: errorText(error) }
+        : { status: "done", ending: { outcome: "refused", reason: errorText(error) } };
+    const trouble = await store.append([{ message, topic: message.type, source, as }]).then(
+      // Ignored: the message exists with other content or is too large for a row. The requester gets its answer
+      // anyway.
+      (outcome) => (outcome.kind === "rejected" && outcome.class !== "permanent" ? outcome.message : undefined),
+      (thrown: unknown) => errorText(thrown),
+    );
+    if (trouble !== undefined)
+      observe({ kind: "store-trouble", doing: "noting that a command failed", error: trouble });
   };
 }

@@ -12,7 +12,12 @@ import type { Capability } from "../loop/capability.ts";
 import { capability } from "../loop/define-capability.ts";
 import { dataSchema } from "../loop/message-schema.ts";
 import { isCleanText, type Json } from "../message/json.ts";
+import type { Erased } from "../store/erase.ts";
+import { eraseFromFile } from "../store/sqlite/erase.ts";
 import type { Store } from "../store/store.ts";
+import type { DataDirectory } from "./data-directory.ts";
+import { InstanceLock } from "./instance-lock.ts";
+import { DURABILITY } from "./open-store.ts";
 
 interface Subject {
   readonly subject?: string;
@@ -61,3 +66,15 @@ const subjectSchema = dataSchema<Subject>(
     required: ["subject"],
   },
 );
+
+export type { Erased };
+
+/** Finds a subject in a data directory's store, while no kernel runs there. SPEC: K68. */
+export function findSubject(host: Host, file: string, subject: string): Erased {
+  return eraseFromFile({ path: file, host, durability: DURABILITY }, subject, false);
+}
+
+export function eraseSubject(host: Host, file: string, directory: DataDirectory, subject: string): Erased {
+  using _lock = InstanceLock.take(directory);
+  return eraseFromFile({ path: file, host, durability: DURABILITY }, subject, true);
+}

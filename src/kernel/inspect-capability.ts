@@ -35,6 +35,7 @@ import type { WorkBoard, WorkView } from "../work/work-board.ts";
 export { KERNEL_NAMES } from "../app/app-name.ts";
 
 import { journalQueries } from "./journal-views.ts";
+import type { KernelHealth } from "./kernel-options.ts";
 import { metricsQueries } from "./metrics.ts";
 import type { RequestStatus } from "./request-status.ts";
 import type { RunLog, TracedCommit } from "./run-log.ts";
@@ -286,4 +287,20 @@ const commitList = dataSchema<{ commits: readonly CommitIdentity[] }>(
 function isIdentity(value: unknown): value is CommitIdentity {
   const { session, localSequence } = (value ?? {}) as Partial<CommitIdentity>;
   return typeof session === "string" && typeof localSequence === "number";
+}
+
+/**
+ * `Kernel.Health`: the result of `kernel.health()` for clients and the command. SPEC: K29.
+ */
+export function healthCapability(health: () => KernelHealth): Capability {
+  return capability({
+    description: "how this kernel is",
+    queries: {
+      "Kernel.Health": {
+        description: "state, actors, connections, nodes, and every extension with its state and problem",
+        // Drops undefined fields, which a message cannot carry.
+        handle: (): Json => JSON.parse(JSON.stringify(health())),
+      },
+    },
+  });
 }

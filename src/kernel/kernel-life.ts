@@ -8,8 +8,10 @@
  * SPEC: K23, K52. `kernel.ts` opens and closes the parts.
  */
 
+import type { Grace } from "../host/grace.ts";
 import type { Host, Timer } from "../host/host.ts";
-import { TIMER_CHUNK_MS } from "../limits.ts";
+import { Waiters } from "../host/waiters.ts";
+import { LAST_ANSWERS_MS, TIMER_CHUNK_MS } from "../limits.ts";
 import { MillraceError } from "../message/millrace-error.ts";
 
 /** It was closed while it booted: by a timer, an extension, or `Syscall.Shutdown`. */
@@ -26,7 +28,7 @@ export class KernelLife {
   #state: "booting" | "running" | "stopping" | "stopped" = "booting";
   /** Why the boot is aborted, if it is. */
   #givenUp: { readonly reason: unknown } | undefined;
-  readonly #whenEnded: (() => void)[] = [];
+  readonly #whenEnded = new Waiters();
   #alive: Timer | undefined;
 
   constructor(host: Host) {
@@ -69,12 +71,45 @@ export class KernelLife {
 
   ended(): void {
     this.#state = "stopped";
-    for (const resolve of this.#whenEnded.splice(0)) resolve();
+    this.#whenEnded.release();
   }
 
   /** Resolves when it has ended in any way. */
   end(): Promise<void> {
     if (this.#state === "stopped") return Promise.resolve();
-    return new Promise((resolve) => this.#whenEnded.push(resolve));
+    return this.#whenEnded.wait();
+  }
+}
+
+interface Step {
+  readonly name: string;
+  close(graceMs: number): Promise<void>;
+}
+
+/**
+ * The parts opened by a boot, closed in the opposite order, also after a failed boot. SPEC: K23.
+ */
+export class OpenedSteps {
+  readonly #steps: Step[] = [];
+
+  note(name: string, close: (graceMs: number) => Promise<void>): void {
+    this.#steps.push({ name, close });
+  }
+
+  /** Each part gets the rest of the grace, and at least a moment. A failure does not keep other parts open. */
+  async close(grace: Grace): Promise<void> {
+    const leastMs = Math.min(grace.ms, LAST_ANSWERS_MS);
+    const failed: { readonly name: string; readonly error: unknown }[] = [];
+    for (let step = this.#steps.pop(); step !== undefined; step = this.#steps.pop()) {
+      try {
+        await step.close(Math.max(grace.leftMs, leastMs));
+      } catch (error) {
+        failed.push({ name: step.name, error });
+      }
+    }
+    if (failed.length === 0) return;
+    const names = failed.map(({ name }) => name).join(", ");
+    const errors = failed.map(({ error }) => error);
+    throw new AggregateError(errors, `the kernel did not close cleanly: ${names}`);
   }
 }

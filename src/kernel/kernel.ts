@@ -45,22 +45,19 @@ import type { Store } from "../store/store.ts";
 import type { Requester } from "../work/outbox.ts";
 import { WorkBoard } from "../work/work-board.ts";
 import { Apps } from "./apps.ts";
-import { commandBus, commandsOver, journalOver } from "./bus-journal.ts";
+import { commandBus, commandsOver, failuresNoted, journalOver } from "./bus-journal.ts";
 import { dataDirectory } from "./data-directory.ts";
 import { eraseCapability } from "./erase-capability.ts";
-import { failuresNoted } from "./failed-commands.ts";
 import { faultsToStderr } from "./fault-lines.ts";
 import { Faults } from "./faults.ts";
 import { makeFolder } from "./folder.ts";
 import { given } from "./given.ts";
-import { healthCapability } from "./health-capability.ts";
-import { inspectCapability } from "./inspect-capability.ts";
+import { healthCapability, inspectCapability } from "./inspect-capability.ts";
 import { journalCapability } from "./journal-capability.ts";
-import { KernelClosedError, KernelLife } from "./kernel-life.ts";
+import { KernelClosedError, KernelLife, OpenedSteps } from "./kernel-life.ts";
 import { type LimitsByPart, limitsByPart } from "./kernel-limits.ts";
 import { type KernelHealth, type KernelOptions, type KernelParts, requireKernelOptions } from "./kernel-options.ts";
 import { requireStore } from "./open-store.ts";
-import { OpenedSteps } from "./opened-steps.ts";
 import { operatorCapability } from "./operator-capability.ts";
 import { requestStatus } from "./request-status.ts";
 import { RunLog } from "./run-log.ts";
@@ -153,8 +150,8 @@ export class Kernel implements AsyncDisposable {
       ...kept,
     });
     this.#opened.note("space", (graceMs) => this.#space.close({ graceMs }));
-    this.#space.scheduler.board = this.#board;
-    this.#bus.standing = () => this.#space.scheduler.standing();
+    this.#space.scheduler.parts.events.board = this.#board;
+    this.#bus.standing = () => this.#space.scheduler.parts.runner.standing();
     this.#space.scheduler.onError((error, node) => faults.ofNode(error, node?.id));
     this.#tokens = new Tokens(host, this.#space);
     this.#life.goOn();
@@ -371,7 +368,7 @@ export class Kernel implements AsyncDisposable {
 
   /** Sends a whole message and returns its answer. */
   request(message: Message): Promise<Message> {
-    const standing = message.kind === "command" ? this.#space.scheduler.standing() : undefined;
+    const standing = message.kind === "command" ? this.#space.scheduler.parts.runner.standing() : undefined;
     return whenItStands(standing, () => this.#loop.request(message));
   }
 
@@ -404,7 +401,7 @@ export class Kernel implements AsyncDisposable {
 
   /** Sends a command and returns the data of its reply; an error answer is thrown as `Failure`. */
   command(type: string, data: Json, lineage?: Lineage): Promise<Json> {
-    return whenItStands(this.#space.scheduler.standing(), () => this.#loop.command(type, data, lineage));
+    return whenItStands(this.#space.scheduler.parts.runner.standing(), () => this.#loop.command(type, data, lineage));
   }
 
   query(type: string, data: Json, lineage?: Lineage): Promise<Json> {

@@ -12,8 +12,9 @@
  */
 
 import type { HandlingRing } from "../bus/handling-ring.ts";
-import type { Host } from "../host/host.ts";
+import type { Host, Timer } from "../host/host.ts";
 import { systemHost } from "../host/system-host.ts";
+import { HOLD_LOOK_MS } from "../limits.ts";
 import type { Message } from "../message/envelope.ts";
 import { errorData, thrownText } from "../message/error-data.ts";
 import type { Json } from "../message/json.ts";
@@ -38,7 +39,6 @@ import { ObservationSubscribers } from "./observation-subscribers.ts";
 import { OwnRequests } from "./own-requests.ts";
 import { type Connection, NOBODY, type Origin } from "./pending-request.ts";
 import { PendingTable } from "./pending-table.ts";
-import { ProcessHold } from "./process-hold.ts";
 import { RequestDispatch } from "./request-dispatch.ts";
 import { Router } from "./router.ts";
 import { BootError, RoutingTable } from "./routing-table.ts";
@@ -316,5 +316,42 @@ export class EventLoop {
   /** The names of actors that were told to end and have not. */
   get stopping(): readonly string[] {
     return [...this.actors.values()].filter(({ state }) => state === "stopping").map(({ name }) => name);
+  }
+}
+
+/**
+ * Keeps the process running while the loop is alive (RFC 0032 §16): a request that waits for a promise, or an adapter
+ * that holds no handle of the runtime, would let it end. Checked when the lanes come to rest, when adapters come and
+ * go, and once a second. SPEC: L95.
+ */
+class ProcessHold {
+  readonly #host: Host;
+  readonly #isAlive: () => boolean;
+  #timer: Timer | undefined;
+  #isOver = false;
+
+  constructor(host: Host, isAlive: () => boolean) {
+    this.#host = host;
+    this.#isAlive = isAlive;
+  }
+
+  check(): void {
+    if (!this.#isOver && this.#isAlive()) this.#timer ??= this.#host.timer(HOLD_LOOK_MS, this.#look);
+    else this.#release();
+  }
+
+  end(): void {
+    this.#isOver = true;
+    this.#release();
+  }
+
+  readonly #look = (): void => {
+    this.#timer = undefined;
+    this.check();
+  };
+
+  #release(): void {
+    this.#timer?.cancel();
+    this.#timer = undefined;
   }
 }

@@ -10,11 +10,17 @@ import type { Message } from "../message/envelope.ts";
 import { Failure } from "../message/error-data.ts";
 import { isJsonObject, type Json, type JsonObject } from "../message/json.ts";
 import { causedBy } from "../message/lineage.ts";
+import { admit } from "../store/admit.ts";
+import { labelOfMessage } from "../store/label.ts";
+import { Receipt } from "../store/receipt.ts";
+import { receiptOf } from "../store/receipt-name.ts";
+import type { Rejection } from "../store/rejection.ts";
 import { Replica } from "../store/replica.ts";
 import type { Store } from "../store/store.ts";
+import { pullStored } from "../store/stored-value.ts";
 import { nextSlot, type Schedule, scheduleProblem } from "../work/schedule.ts";
 import { messageOf, TEMPLATE_JSON_SCHEMA, type Template, templateProblem } from "../work/template.ts";
-import { type ArmedTimer, type Firing, messageIdOf, type TimerData } from "../work/timer-row.ts";
+import { type ArmedTimer, armed, type Firing, messageIdOf, type TimerData } from "../work/timer-row.ts";
 import type { Capability, CapabilityActor, SpawnContext, Withdrawn } from "./capability.ts";
 import { declared } from "./capability-definition.ts";
 import { type TimerLimits, timerLimits } from "./loop-limits.ts";
@@ -23,9 +29,8 @@ import { dataSchema } from "./message-schema.ts";
 import { type PendingRequest, senderOf } from "./pending-request.ts";
 import { TimerClients } from "./timer-clients.ts";
 import { TimerMemory } from "./timer-memory.ts";
-import { type SetOnce, setOnce } from "./timer-receipt.ts";
 import { TimerTable } from "./timer-table.ts";
-import { requestOf } from "./transactional.ts";
+import { answerOf, requestOf } from "./transactional.ts";
 
 type SetData = ({ readonly delayMs: number } | { readonly dueAt: number }) & { readonly message: Template };
 type EveryData = Schedule & { readonly message: Template };
@@ -258,4 +263,38 @@ function everyProblem(data: unknown): string | undefined {
   if (!isJsonObject(data as Json)) return "must be an object with message and cron or everyMs";
   const { message, ...schedule } = data as JsonObject;
   return scheduleProblem(schedule) ?? templateProblem(message);
+}
+
+/** Whether the timer is new, and the answer to its request. */
+interface SetOnce {
+  readonly isNew: boolean;
+  readonly answer: Json;
+}
+
+/**
+ * Sets a durable timer once: the row of the due table and the receipt of the request are one commit. A request that is
+ * repeated gets its first answer; another request under a used id is refused with 409, as for every transactional
+ * command. SPEC: T9, T13.
+ */
+async function setOnce(replica: Replica, message: Message, timer: ArmedTimer, answer: Json): Promise<SetOnce> {
+  const receipt = receiptOf({ kind: "command", id: message.metadata.id });
+  const transaction = replica.transaction();
+  transaction.due.push(armed(timer));
+  transaction.leave(new Receipt(receipt, admit({ request: requestOf(message), result: answer }, undefined)));
+  const label = labelOfMessage(message);
+  if (label.length > 0) transaction.labels.push({ ...receipt, path: [], labels: [...label] });
+  const outcome = await transaction.commit().outcome;
+  if (outcome.kind === "committed") return { isNew: true, answer };
+  if (outcome.reason !== "document-exists") throw failureOf(outcome);
+  const found = await pullStored(replica, receipt);
+  if (found === undefined)
+    throw new Failure(410, `${message.metadata.id} was handled, and its answer is not kept any more`);
+  return { isNew: false, answer: answerOf(found, message) };
+}
+
+function failureOf(rejection: Rejection): Failure {
+  if (rejection.reason === "too-old") return new Failure(410, rejection.message, { reason: "TOO_OLD" });
+  if (rejection.class === "refused") return new Failure(422, `not set: ${rejection.message}`);
+  const became = rejection.class === "unknown" ? "it is not known whether it was set" : "not set";
+  return new Failure(503, `${became}: ${rejection.message}; repeat it under its id`);
 }

@@ -7,6 +7,7 @@
  * read.
  */
 
+import { FINGERPRINTS_REMEMBERED_MAX } from "../limits.ts";
 import { canonicalJson } from "../message/canonical-json.ts";
 import { thrownText } from "../message/error-data.ts";
 import { isJsonObject, type Json, type JsonObject } from "../message/json.ts";
@@ -16,7 +17,7 @@ import { asLink } from "../store/document.ts";
 import type { RecordedBasis } from "../store/store.ts";
 import { labelSeen } from "./address-label.ts";
 import type { Address, DocumentIndex, Edge, NodeRecord, SchedulerNode } from "./node.ts";
-import type { GateSettings, GateState, Observation } from "./node-state.ts";
+import type { GateSettings, GateState, Observation, Persisted } from "./node-state.ts";
 
 /** Digits of a digest: 64 bits prevent accidental collisions, 80 bits make deliberate ones expensive. */
 const DIGEST_DIGITS = 20;
@@ -136,4 +137,31 @@ function isOr(type: "boolean" | "string", value: Json | undefined): boolean {
 
 function isDuration(ms: Json | undefined): boolean {
   return ms === undefined || (typeof ms === "number" && Number.isFinite(ms) && ms >= 0);
+}
+
+const DIGITS = 16;
+
+/**
+ * Tells versions of a node's code apart by the text of its function and a version that the application gives. The text
+ * does not contain called functions and captured values; after a change of these, the application changes the version.
+ */
+export class Fingerprints {
+  readonly #version: string;
+  /** By text: a program has few functions and many nodes. Code that declares its inputs has its own text. */
+  readonly #known = new Map<string, Persisted>();
+
+  constructor(version: string) {
+    this.#version = version;
+  }
+
+  of(code: (...parameters: never[]) => unknown, declared?: string): Persisted {
+    const text = declared ?? code.toString();
+    let persisted = this.#known.get(text);
+    if (persisted === undefined) {
+      persisted = { fingerprint: hashText(`${this.#version}\n${text}`).slice(0, DIGITS) };
+      if (this.#known.size >= FINGERPRINTS_REMEMBERED_MAX) this.#known.clear();
+      this.#known.set(text, persisted);
+    }
+    return persisted;
+  }
 }

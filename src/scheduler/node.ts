@@ -48,7 +48,7 @@ export class Edge {
 }
 
 /**
- * The argument of a node's function: access to its run (`run-handle.ts`). Synchronous code does not need it, since
+ * The argument of a node's function: access to its run (`NodeRunHandle`). Synchronous code does not need it, since
  * reads find the current run. Code after an await has lost that context and restores it with `within`.
  */
 export interface RunHandle {

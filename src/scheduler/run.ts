@@ -3,9 +3,11 @@
  * per depth of nesting and reuses it, so that a run allocates no memory. An awaited run belongs to its node until it
  * has ended. Code that needs data of a run after its end copies the data. Functions get a `RunHandle` instead.
  */
+
+import type { Json } from "../message/json.ts";
 import type { Label } from "../store/label.ts";
 import { causesIn } from "./causes.ts";
-import type { Address, Edge, SchedulerNode } from "./node.ts";
+import type { Address, Edge, RunHandle, SchedulerNode } from "./node.ts";
 import type { WriteUnit } from "./write-unit.ts";
 
 export class Run {
@@ -63,5 +65,42 @@ export class Run {
   /** The addresses whose changes caused it (I8). */
   get causes(): readonly Address[] {
     return causesIn(this.node.lastReason);
+  }
+}
+
+/** The part of the runner that a handle uses. */
+export interface RunHome {
+  labelOf(handle: RunHandle): Label;
+  readAs(handle: RunHandle, address: Address, shallow: boolean): Json | undefined;
+  within<T>(handle: RunHandle, code: () => T): T;
+}
+
+/**
+ * The argument of a node's function. A handle belongs to its node and refers to the node's present run; between runs
+ * its reads register no edge.
+ */
+export class NodeRunHandle implements RunHandle {
+  readonly node: SchedulerNode;
+  readonly #home: RunHome;
+
+  constructor(home: RunHome, node: SchedulerNode) {
+    this.#home = home;
+    this.node = node;
+  }
+
+  get causes(): readonly Address[] {
+    return causesIn(this.node.lastReason);
+  }
+
+  get label(): Label {
+    return this.#home.labelOf(this);
+  }
+
+  within<T>(code: () => T): T {
+    return this.#home.within(this, code);
+  }
+
+  read(address: Address, shallow = false): Json | undefined {
+    return this.#home.readAs(this, address, shallow);
   }
 }

@@ -22,9 +22,9 @@ import { Attempt, type Views } from "../work/attempt.ts";
 import { isThenable } from "../work/handler-call.ts";
 import { requireCleared } from "./address-label.ts";
 import type { Agenda } from "./agenda.ts";
+import { Escapes, SelfWaits, waitsForItself } from "./await-guards.ts";
 import { restoreCauses, takeCauses } from "./causes.ts";
 import { requireNotComputed } from "./computed-error.ts";
-import { Escapes } from "./escapes.ts";
 import type { Graph } from "./graph.ts";
 import type { InformationFlow } from "./information-flow.ts";
 import type { Introspection } from "./introspection.ts";
@@ -32,14 +32,12 @@ import type { Invalidation } from "./invalidation.ts";
 import { type Address, isProcess, RUNNING, type RunHandle, type SchedulerNode, UNQUEUED } from "./node.ts";
 import type { OutsideReads } from "./outside-reads.ts";
 import type { Persistence } from "./persistence.ts";
-import { Run } from "./run.ts";
+import { NodeRunHandle, Run, type RunHome } from "./run.ts";
 import type { Background } from "./run-commits.ts";
-import { NodeRunHandle, type RunHome } from "./run-handle.ts";
+import { standingOf } from "./run-commits.ts";
 import type { RunReads } from "./run-reads.ts";
-import { standingOf } from "./run-standing.ts";
 import { NOT_TIMED, type RunTiming } from "./run-timing.ts";
 import type { RunWrites } from "./run-writes.ts";
-import { SelfWaits, waitsForItself } from "./self-waits.ts";
 import type { Turns } from "./turns.ts";
 import type { WriteTarget } from "./write-unit.ts";
 
@@ -131,7 +129,7 @@ export class Runner implements RunHome {
   // -------------------------------------------------------------------------------------------
 
   /** A read by the executing code; in plain code outside of a transaction it just returns the value. */
-  read(address: Address, shallow: boolean): Json | undefined {
+  read(address: Address, shallow = false): Json | undefined {
     const run = this.current;
     if (run !== null)
       return this.isUntracked ? this.#peek(run, address, shallow) : this.#reads.read(run, address, shallow);

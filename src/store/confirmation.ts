@@ -13,7 +13,6 @@
 import type { Host } from "../host/host.ts";
 import { FEED_PAGE_COMMITS } from "../limits.ts";
 import { thrownText } from "../message/error-data.ts";
-import { AcknowledgedCommits } from "./acknowledged.ts";
 import type { CommitIdentity, CommitOutcome, ReadClaim } from "./commit.ts";
 import { CommitList } from "./commit-list.ts";
 import { firstNotHere } from "./commit-request.ts";
@@ -22,6 +21,7 @@ import { type DocumentTable, isAfter, type Newcomers } from "./document-table.ts
 import type { Notifier } from "./notifier.ts";
 import { OutcomeNotices } from "./outcome-notices.ts";
 import type { PendingCommit } from "./pending-commit.ts";
+import { AcknowledgedCommits } from "./pending-commit.ts";
 import type { StackedCommit } from "./pending-index.ts";
 import { isReceiptName } from "./receipt-name.ts";
 import { type Rejection, rejected } from "./rejection.ts";

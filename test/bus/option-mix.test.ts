@@ -1,6 +1,5 @@
 import { describe, expect, test } from "#test";
-import { simulate } from "../../src/host/simulate.ts";
-import { simulatedHost } from "../../src/host/simulated-host.ts";
+import { simulate, simulatedHost } from "../../src/host/simulated-host.ts";
 import { OptionMix, type Sightings } from "./option-mix.ts";
 
 const SEEDS = 120;

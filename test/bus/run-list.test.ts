@@ -1,8 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, test } from "#test";
 import { EventRun } from "../../src/bus/event-run.ts";
-import { HeldEvents } from "../../src/bus/held-events.ts";
-import { RunList } from "../../src/bus/run-list.ts";
+import { HeldEvents, RunList } from "../../src/bus/held-events.ts";
 import { SerialOrder } from "../../src/bus/serial-order.ts";
 import { Subscriptions } from "../../src/bus/subscriptions.ts";
 import { simulatedHost } from "../../src/host/simulated-host.ts";

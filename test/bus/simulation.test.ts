@@ -1,5 +1,5 @@
 import { describe, expect, test } from "#test";
-import { simulate } from "../../src/host/simulate.ts";
+import { simulate } from "../../src/host/simulated-host.ts";
 import { BusSimulation, type Sightings, type Subscribers } from "./simulation.ts";
 
 const SEEDS = 80;

@@ -2,7 +2,7 @@
 import { chmodSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
-import { timers } from "../../src/cli/list-timers.ts";
+import { timers } from "../../src/cli/list-stored.ts";
 import { runtimeName, runtimeVersion } from "../../src/cli/runtime.ts";
 import { freeRow, put } from "../../src/extensions/schedule-row.ts";
 import { systemHost } from "../../src/host/system-host.ts";

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "#test";
 import { HostError } from "../../src/host/host.ts";
 import { forbidRealTime } from "../../src/host/real-time-guard.ts";
-import { simulate } from "../../src/host/simulate.ts";
+import { simulate } from "../../src/host/simulated-host.ts";
 import { systemHost } from "../../src/host/system-host.ts";
 
 const nothing = () => undefined;

@@ -1,6 +1,7 @@
 /** A kernel of the shop behind a real HTTP server on loopback. */
 import { createHash, randomBytes } from "node:crypto";
 import { onTestFinished } from "vitest";
+import type { AnyApp } from "../../src/app/caller.ts";
 import { type HttpServer, type ServeHttpOptions, serveHttp } from "../../src/http/serve-http.ts";
 import type { AppKernel } from "../../src/kernel/app-kernel.ts";
 import { openOn, type StoreName } from "../app/app-setup.ts";
@@ -37,7 +38,7 @@ export async function serve(options: ServeHttpOptions = {}, store: StoreName = "
 }
 
 export async function addToken(
-  kernel: AppKernel<typeof shop>,
+  kernel: Pick<AppKernel<AnyApp>, "kernel">,
   name: string,
   scopes: readonly string[],
 ): Promise<string> {

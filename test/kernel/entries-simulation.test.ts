@@ -1,6 +1,6 @@
 /** Kernels from seeds with invocations at every entry point. */
 import { describe, expect, test } from "vitest";
-import { simulate } from "../../src/host/simulate.ts";
+import { simulate } from "../../src/host/simulated-host.ts";
 import { counted, type LongPart, rounds, timeoutMs } from "../portable/long-run.ts";
 import { EntriesSimulation, type Sightings } from "./entries-simulation.ts";
 

@@ -1,6 +1,6 @@
 /** Kernels from seeds with commands that are journaled before they are handled. */
 import { describe, expect, test } from "vitest";
-import { simulate } from "../../src/host/simulate.ts";
+import { simulate } from "../../src/host/simulated-host.ts";
 import { type LongPart, rounds, timeoutMs } from "../portable/long-run.ts";
 import { KeptSimulation, type Sightings } from "./kept-simulation.ts";
 

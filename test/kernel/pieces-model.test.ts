@@ -1,6 +1,6 @@
 /** Pieces from seeds. */
 import { describe, expect, test } from "vitest";
-import { simulate } from "../../src/host/simulate.ts";
+import { simulate } from "../../src/host/simulated-host.ts";
 import { PiecesModel, type Sightings } from "./pieces-model.ts";
 
 /** The last one has found a bug: a stop in a process that had not heard of the start. */

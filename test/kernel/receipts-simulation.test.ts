@@ -1,6 +1,6 @@
 /** Whole kernels from seeds with receipts that expire. */
 import { describe, expect, test } from "vitest";
-import { simulate } from "../../src/host/simulate.ts";
+import { simulate } from "../../src/host/simulated-host.ts";
 import { ReceiptsSimulation, type Sightings } from "./receipts-simulation.ts";
 
 const SEEDS = 30;

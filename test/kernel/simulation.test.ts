@@ -1,6 +1,6 @@
 /** Whole kernels from seeds. */
 import { describe, expect, test } from "vitest";
-import { simulate } from "../../src/host/simulate.ts";
+import { simulate } from "../../src/host/simulated-host.ts";
 import { KernelSimulation, type Sightings } from "./simulation.ts";
 
 const SEEDS = 20;

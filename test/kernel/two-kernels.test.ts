@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { simulate } from "../../src/host/simulate.ts";
+import { simulate } from "../../src/host/simulated-host.ts";
 import { counted, type LongPart, rounds, timeoutMs } from "../portable/long-run.ts";
 import { noSightings, type Sightings, TwoKernels } from "./two-kernels.ts";
 

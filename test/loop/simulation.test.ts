@@ -1,6 +1,6 @@
 /** Whole loops from seeds. */
 import { describe, expect, test } from "#test";
-import { simulate } from "../../src/host/simulate.ts";
+import { simulate } from "../../src/host/simulated-host.ts";
 import { LoopSimulation, type Sightings } from "./simulation.ts";
 
 const SEEDS = 40;

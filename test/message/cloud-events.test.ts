@@ -1,10 +1,9 @@
 import fc from "fast-check";
 import { describe, expect, test } from "#test";
-import { fromCloudEvent, toCloudEvent } from "../../src/message/cloud-events.ts";
+import { formatTime, fromCloudEvent, parseTime, toCloudEvent } from "../../src/message/cloud-events.ts";
 import type { Message } from "../../src/message/envelope.ts";
 import { equal } from "../../src/message/equality.ts";
 import type { Json } from "../../src/message/json.ts";
-import { formatTime, parseTime } from "../../src/message/rfc3339.ts";
 import { cleanText, json, message } from "./arbitraries.ts";
 
 function read(event: unknown, receivedAt = 77): Message {

@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, test } from "#test";
 import type { Message } from "../../src/message/envelope.ts";
-import { printLine } from "../../src/message/line-print.ts";
+import { printLine } from "../../src/message/line.ts";
 import { message } from "./arbitraries.ts";
 
 const answer = (metadata: Partial<Message["metadata"]>, data: Message["data"] = { text: 'a "b" \n ü' }): Message => ({

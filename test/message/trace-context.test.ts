@@ -1,6 +1,5 @@
 import { describe, expect, test } from "#test";
-import { causedBy } from "../../src/message/lineage.ts";
-import { childOf, spanIdOf } from "../../src/message/trace-context.ts";
+import { causedBy, childOf, spanIdOf } from "../../src/message/lineage.ts";
 
 const TRACE = "00-0af7651916cd43dd8448eb211c80319c";
 const ID = "019a8b5c-6d7e-7f80-8a9b-0c1d2e3f4a5b";

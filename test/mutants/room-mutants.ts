@@ -173,8 +173,8 @@ export const ROOM_MUTANTS: readonly Mutant[] = [
     name: "failed-step-never-called",
     breaks: "A18",
     file: "src/app/steps.ts",
-    find: "context.attempt >= retry &&",
-    replace: "context.attempt > retry &&",
+    find: "if (!steps.failed || !this",
+    replace: "if (steps.failed || !this",
     tests: [APP_EVENTS],
   },
   {
@@ -197,7 +197,7 @@ export const ROOM_MUTANTS: readonly Mutant[] = [
   {
     name: "refusal-noted-as-a-dead-letter",
     breaks: "L51",
-    file: "src/kernel/failed-commands.ts",
+    file: "src/kernel/bus-journal.ts",
     find: `      kind === "failed"
         ?`,
     replace: `      kind !== undefined

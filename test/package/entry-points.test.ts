@@ -14,7 +14,7 @@ const SIZES: Readonly<Record<string, readonly [minified: number, gzip: number]>>
   "./bus": [175, 58],
   "./client": [40, 16],
   "./extensions": [24, 9],
-  "./http": [75, 26],
+  "./http": [90, 31],
   "./kernel": [620, 200],
   "./loop": [225, 74],
   "./message": [38, 15],

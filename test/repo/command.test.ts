@@ -626,7 +626,7 @@ describe("calls", () => {
     expect(await millrace([])).toEqual({ ...help, code: 2 });
     const verbs = [...help.stdout.matchAll(/^ {2}([a-z]+) {2}/gm)].map(([, verb]) => verb as string);
     expect(verbs.sort().join(" ")).toBe(
-      "backup bench cancel completion consumers copy dev discard doctor emit erase export extension graph import init ls migrate pg purge query requeue restore send show start tail token trace verify why",
+      "backup bench cancel completion consumers copy dev discard doctor emit erase export extension graph import init ls mcp migrate pg purge query requeue restore send show start tail token trace verify why",
     );
     for (const verb of verbs) {
       expect(help.stdout).toMatch(new RegExp(`^  ${verb} `, "m"));

@@ -114,6 +114,7 @@ describe("packages that npm start installs", () => {
     expect(Object.keys({ ...dependencies, ...devDependencies }).sort()).toEqual([
       ...[
         "@hono/node-server",
+        "@modelcontextprotocol/server",
         "@types/node",
         "@types/react",
         "@types/ws",

@@ -260,7 +260,7 @@ export class ProcessTrial {
         letGo: () => {
           for (const child of [`${childId}/child`, childId]) {
             const node = space.scheduler.find(child);
-            if (node) space.scheduler.discard(node);
+            if (node) space.scheduler.parts.lifecycle.discard(node);
           }
         },
       });

@@ -176,7 +176,7 @@ class Side {
         letGo: () => {
           for (const child of [`${childId}/child`, childId]) {
             const node = space.scheduler.find(child);
-            if (node) space.scheduler.discard(node);
+            if (node) space.scheduler.parts.lifecycle.discard(node);
           }
         },
       });

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "#test";
-import { simulate } from "../../src/host/simulate.ts";
+import { simulate } from "../../src/host/simulated-host.ts";
 import { type Sightings, StreamSimulation } from "./stream-simulation.ts";
 
 /** 64 and 85 kill a process between a handling and its follow-up; 451 found a send that overtook another in a roll-back. */

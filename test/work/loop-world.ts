@@ -1,7 +1,6 @@
 /** A loop with its journals in a process of a simulated world: events and commands are delivered as in a kernel. */
 import { EventBus } from "../../src/bus/event-bus.ts";
-import { commandBus, commandsOver, journalOver } from "../../src/kernel/bus-journal.ts";
-import { failuresNoted } from "../../src/kernel/failed-commands.ts";
+import { commandBus, commandsOver, failuresNoted, journalOver } from "../../src/kernel/bus-journal.ts";
 import type { Capability } from "../../src/loop/capability.ts";
 import { EventLoop } from "../../src/loop/event-loop.ts";
 import { timerCapability } from "../../src/loop/timer.ts";

@@ -4,6 +4,7 @@
  * SPEC: S22, S24, K142.
  */
 
+import { guarded } from "../../host/hook.ts";
 import type { Host } from "../../host/host.ts";
 import { CHANGES_KEPT_MAX, COMMITS_REMEMBERED_MAX, JOURNAL_LANES_MAX, PAYLOAD_BYTES_MAX } from "../../limits.ts";
 import type { CommitIdentity } from "../commit.ts";
@@ -13,8 +14,10 @@ import type { Erased, EraseRequest } from "../erase.ts";
 import { newHistory } from "../history.ts";
 import { eventOf } from "../receipt-name.ts";
 import { checkPayloadBound } from "../request-check.ts";
+import type { StoreChange } from "../store.ts";
 import { type ForgetRequest, StoreError } from "../store.ts";
 import type { WriteNote } from "../write-note.ts";
+import { UntoldWrites } from "../write-note.ts";
 import type { CommitRecord } from "./commit-record.ts";
 import type { ConsumerRows } from "./consumer-table.ts";
 import type { DueTable } from "./due-table.ts";
@@ -167,4 +170,48 @@ export class DocumentsOnly extends DocumentDisk {
   get tables(): never {
     throw new StoreError("STORE_MISUSE", "this store keeps documents only; use memoryStore() for events and timers");
   }
+}
+
+/**
+ * Notifies one listener of changes in a microtask of its host; changes until then are merged. SPEC: S23.
+ *
+ * Delayed by one extra microtask, so that the answers to writes of the current task arrive first and the replica that
+ * made them need not read the feed.
+ */
+export class ChangeWatcher implements Watcher {
+  readonly #host: Host;
+  readonly #listener: (change: StoreChange) => void;
+  readonly #store: object;
+  #untold = new UntoldWrites();
+  #isForeign = false;
+  #state: "idle" | "scheduled" | "stopped" = "idle";
+
+  /** `store`: the store object whose `watch` was called. */
+  constructor(host: Host, store: object, listener: (change: StoreChange) => void) {
+    this.#host = host;
+    this.#store = store;
+    this.#listener = guarded(host, listener);
+  }
+
+  note(note: WriteNote, by: object): void {
+    if (this.#state === "stopped") return;
+    this.#untold.add(note);
+    this.#isForeign ||= by !== this.#store;
+    if (this.#state === "scheduled") return;
+    this.#state = "scheduled";
+    this.#host.microtask(() => this.#host.microtask(this.#tell));
+  }
+
+  stop(): void {
+    this.#state = "stopped";
+  }
+
+  readonly #tell = (): void => {
+    if (this.#state === "stopped") return;
+    const change = this.#untold.notice(this.#isForeign);
+    this.#untold = new UntoldWrites();
+    this.#isForeign = false;
+    this.#state = "idle";
+    this.#listener(change);
+  };
 }

@@ -4,7 +4,16 @@
  */
 import { EVENT_SUSPECT_DEATHS } from "../../limits.ts";
 import { causationOf, type Message } from "../../message/envelope.ts";
-import type { Conclusion, Delivery, Ending, JournalEntry, JournalRow, JournalStatus, Settlement } from "../journal.ts";
+import type {
+  Conclusion,
+  Delivery,
+  Ending,
+  JournalEntry,
+  JournalQuery,
+  JournalRow,
+  JournalStatus,
+  Settlement,
+} from "../journal.ts";
 
 /** Never reached: the row waits for consumers. */
 export const PARKED_MS = Number.POSITIVE_INFINITY;
@@ -219,4 +228,32 @@ export function settled(state: JournalState, outcome: Settlement["outcome"], now
     case "release":
       return { ...abandoned(state), attempts: attempts - 1 };
   }
+}
+
+/**
+ * Whether a journal row matches a query: every given field must match. SPEC: J29.
+ */
+export function matches(record: JournalRecord, query: JournalQuery): boolean {
+  return (
+    holds(query.id, record.id) &&
+    holds(query.messageId, record.messageId) &&
+    holds(query.status, record.state.status) &&
+    holds(query.topic, record.topic) &&
+    (query.named === undefined || query.named === record.topic || query.named === record.type) &&
+    holds(query.kind, record.kind) &&
+    holds(query.correlation, record.correlation) &&
+    holds(query.causation, record.causation) &&
+    (query.createdFromMs === undefined || record.createdAtMs >= query.createdFromMs) &&
+    (query.createdBeforeMs === undefined || record.createdAtMs < query.createdBeforeMs) &&
+    isPastCursor(record.id, query)
+  );
+}
+
+function holds<T>(asked: T | undefined, found: T | undefined): boolean {
+  return asked === undefined || asked === found;
+}
+
+function isPastCursor(id: number, { cursor, order }: JournalQuery): boolean {
+  if (cursor === undefined) return true;
+  return order === "descending" ? id < cursor : id > cursor;
 }

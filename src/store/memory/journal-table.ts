@@ -20,7 +20,6 @@ import type { GoneRows, JournalPage } from "../journal-position.ts";
 import { sameMessage, sameSource } from "../same-message.ts";
 import type { RequeueTarget } from "../store.ts";
 import type { ConsumerRows } from "./consumer-table.ts";
-import { matches } from "./journal-filter.ts";
 import {
   abandoned,
   claimed,
@@ -29,6 +28,7 @@ import {
   isRequeueable,
   type JournalRecord,
   type JournalState,
+  matches,
   messageOf,
   newRecord,
   orphaned,

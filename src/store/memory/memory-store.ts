@@ -78,8 +78,8 @@ import {
   SETTLED,
   type WriteNote,
 } from "../write-note.ts";
-import { ChangeWatcher } from "./change-watcher.ts";
 import type { DocumentDisk } from "./document-disk.ts";
+import { ChangeWatcher } from "./document-disk.ts";
 import { findRefusal, findTooLarge } from "./entry-refusal.ts";
 import { jsonBytes } from "./json-copy.ts";
 import type { MemoryLane } from "./lane.ts";

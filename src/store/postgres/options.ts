@@ -18,7 +18,7 @@ export interface PostgresStoreOptions {
   readonly durability?: "power" | "process";
   /** TLS options of `node:tls`; `true` uses TLS with the defaults. Also `?sslmode=` in the URL. */
   readonly tls?: boolean | TlsOptions;
-  /** How changes by other kernels are noticed. `poll`: for connection poolers without LISTEN. Default: `listen`. */
+  /** How changes by other kernels are noticed. `poll`: for connection poolers without LISTEN. Also `?notice=` in the URL. */
   readonly notice?: "listen" | "poll";
   /** Writes are refused, and a schema that is missing or older is not made. */
   readonly readOnly?: boolean;
@@ -40,6 +40,8 @@ export interface PostgresTuning {
   readonly clock?: "database" | "host";
 }
 
+const NOTICE = "notice";
+
 export interface ResolvedOptions {
   readonly urls: readonly string[];
   readonly schema: string;
@@ -53,11 +55,11 @@ export interface ResolvedOptions {
 }
 
 export function resolveOptions(options: PostgresStoreOptions): ResolvedOptions {
-  const { url, schema = DEFAULT_SCHEMA, durability = "power", notice = "listen", readOnly = false, tls } = options;
+  const { url, schema = DEFAULT_SCHEMA, durability = "power", readOnly = false, tls } = options;
   const { host = systemHost() } = options;
-  const urls = typeof url === "string" ? [url] : [...url];
-  if (urls.length === 0) throw new StoreError("STORE_MISUSE", "url: give at least one postgres:// URL");
-  for (const one of urls) {
+  const given = typeof url === "string" ? [url] : [...url];
+  if (given.length === 0) throw new StoreError("STORE_MISUSE", "url: give at least one postgres:// URL");
+  for (const one of given) {
     if (isPostgresUrl(one)) continue;
     throw new StoreError(
       "STORE_MISUSE",
@@ -67,6 +69,8 @@ export function resolveOptions(options: PostgresStoreOptions): ResolvedOptions {
   if (!/^[a-z_][a-z0-9_]{0,40}$/.test(schema)) {
     throw new StoreError("STORE_MISUSE", `schema: "${schema}" must be a name of lower-case letters, digits and _`);
   }
+  const urls = given.map(withoutNotice);
+  const notice = options.notice ?? given.map(noticeOf).find((one) => one !== undefined) ?? "listen";
   const tuning = {
     feedCommits: CHANGES_KEPT_MAX,
     payloadBytesMax: PAYLOAD_BYTES_MAX,
@@ -77,6 +81,21 @@ export function resolveOptions(options: PostgresStoreOptions): ResolvedOptions {
   };
   checkPayloadBound(tuning.payloadBytesMax);
   return { urls, schema, durability, tls, notice, readOnly, host, tuning, servers: new ServerChoice() };
+}
+
+/** `?notice=poll` is a parameter of ours, for places where a URL is all that can be given. */
+function noticeOf(url: string): "listen" | "poll" | undefined {
+  const text = URL.canParse(url) ? new URL(url).searchParams.get(NOTICE) : null;
+  if (text === null) return undefined;
+  if (text === "listen" || text === "poll") return text;
+  throw new StoreError("STORE_MISUSE", `url: notice=${text} is unknown; give notice=listen or notice=poll`);
+}
+
+function withoutNotice(url: string): string {
+  if (noticeOf(url) === undefined) return url;
+  const own = new URL(url);
+  own.searchParams.delete(NOTICE);
+  return own.href;
 }
 
 export function isPostgresUrl(text: string): boolean {

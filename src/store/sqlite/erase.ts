@@ -16,9 +16,12 @@ import { ERASED_RESULT, type Erased, type EraseRequest, mentions } from "../eras
 import { eventOf, isReceiptName } from "../receipt-name.ts";
 import { StoreError } from "../store.ts";
 import type { Connection, Row } from "./connection.ts";
+import { configure, openConnection } from "./connection.ts";
 import { DocumentBase } from "./document-base.ts";
 import { DocumentTable } from "./document-table.ts";
 import { erasedDigest, tombstoneOf } from "./erased-text.ts";
+import type { SqliteStoreOptions } from "./options.ts";
+import { resolveOptions } from "./options.ts";
 
 /** Finds the data, and erases it if `apply` is true, in the caller's transaction. `rebuild` must follow the commit. */
 export function eraseSubject(connection: Connection, request: EraseRequest): Erased {
@@ -219,5 +222,37 @@ class Erasure {
 
   #all(sql: string): Row[] {
     return this.#connection.prepare(sql).all();
+  }
+}
+
+/**
+ * Opens a file exclusively to erase a subject from it. `apply: false` only reports matches. The caller holds the lock of the data directory; throws if the store is open
+ * elsewhere.
+ */
+export function eraseFromFile(options: SqliteStoreOptions, subject: string, apply: boolean): Erased {
+  const resolved = resolveOptions(options);
+  const connection = openConnection(resolved, !apply);
+  try {
+    configure(connection, resolved, !apply);
+    if (!apply) return inTransaction(connection, "BEGIN", () => eraseSubject(connection, { subject, apply }));
+    // Freed space is overwritten, even if the rebuild is interrupted.
+    connection.exec("PRAGMA secure_delete = ON; PRAGMA locking_mode = EXCLUSIVE");
+    const erased = inTransaction(connection, "BEGIN EXCLUSIVE", () => eraseSubject(connection, { subject, apply }));
+    rebuild(connection);
+    return erased;
+  } finally {
+    connection.close();
+  }
+}
+
+function inTransaction<T>(connection: Connection, begin: string, work: () => T): T {
+  connection.exec(begin);
+  try {
+    const result = work();
+    connection.exec("COMMIT");
+    return result;
+  } catch (error) {
+    connection.rollback();
+    throw error;
   }
 }

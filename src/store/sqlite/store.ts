@@ -66,7 +66,6 @@ import {
   type Urgency,
 } from "../store.ts";
 import { ALL_ROWS, CLAIMABLE, DUE, noteOfAppend, noteOfSettle, SETTLED, type WriteNote } from "../write-note.ts";
-import { acceptRemoved } from "./accept-removed.ts";
 import { BatchNews } from "./batch-news.ts";
 import { CommitJob, promised } from "./commit-job.ts";
 import { CommitWriter, encodeCommit, ownSettlement } from "./commit-writer.ts";
@@ -75,15 +74,13 @@ import { DocumentReads } from "./document-reads.ts";
 import { encodeDueChange } from "./due-table.ts";
 import { eraseSubject } from "./erase.ts";
 import { GroupCommit } from "./group-commit.ts";
+import { errorOf, PendingJob } from "./job-queue.ts";
 import { encodeEntries } from "./journal-entry.ts";
-import { followJournal, journalEnd } from "./journal-follow.ts";
-import { countJournal, queryJournal } from "./journal-query.ts";
-import { JournalRetention, startRetention } from "./journal-retention.ts";
+import { countJournal, followJournal, journalEnd, queryJournal } from "./journal-query.ts";
+import { acceptRemoved, JournalRetention, startRetention } from "./journal-retention.ts";
 import type { OpenMark } from "./open-mark.ts";
 import type { ResolvedOptions } from "./options.ts";
-import { PatientReads } from "./patient-reads.ts";
-import { errorOf, PendingJob } from "./pending-job.ts";
-import { loadInSlices, openReader } from "./reader.ts";
+import { loadInSlices, openReader, PatientReads } from "./reader.ts";
 import { ReceiptRemoval, startForgetting } from "./receipt-removal.ts";
 import { engineTrouble } from "./sqlite-error.ts";
 import { Tables } from "./tables.ts";

@@ -9,7 +9,7 @@
  */
 import { describe, expect, test } from "#test";
 import { SeededRandom } from "../../../src/host/seeded-random.ts";
-import { simulate } from "../../../src/host/simulate.ts";
+import { simulate } from "../../../src/host/simulated-host.ts";
 import { type HistorySummary, runHistory } from "./replica-history.ts";
 
 /** Each of these seeds once found a bug. */
