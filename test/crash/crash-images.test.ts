@@ -1,6 +1,7 @@
 /**
- * Layer 2: record once, crash everywhere. A workload runs once under the recorder; the disk is rebuilt as a crash at each of its
- * positions may leave it, and the real store must open every one of these images and have all that was acknowledged.
+ * Layer 2: record once, crash everywhere. A workload runs once under the recorder; the disk is rebuilt as a crash at
+ * each of its positions may leave it, and the real store must open every one of these images and have all that was
+ * acknowledged.
  */
 import { describe, expect, test } from "vitest";
 import { SeededRandom } from "../../src/host/seeded-random.ts";

@@ -1,6 +1,6 @@
 /**
- * Layer 4, without a shim: a file system of a few megabytes that is really full. Mounting one needs root; where that is not
- * permitted the injected ENOSPC of `io-errors.test.ts` stands alone, and this file says so.
+ * Layer 4, without a shim: a file system of a few megabytes that is really full. Mounting one needs root; where that is
+ * not permitted the injected ENOSPC of `io-errors.test.ts` stands alone, and this file says so.
  */
 import { spawnSync } from "node:child_process";
 import { appendFileSync, mkdirSync, readdirSync, rmSync, writeFileSync } from "node:fs";

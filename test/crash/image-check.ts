@@ -85,7 +85,10 @@ class ImageCheck {
     await this.#checkUsable(store, facts);
   }
 
-  /** Ids are contiguous: one that is missing below the last is of an event that was handed out, and that retention removed. */
+  /**
+   * Ids are contiguous: one that is missing below the last is of an event that was handed out, and that retention
+   * removed.
+   */
   #checkIds(facts: ImageFacts): void {
     const removable = this.#history.retained ? this.#history.attempts : new Map();
     let expected = 1;

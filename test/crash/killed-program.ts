@@ -1,6 +1,6 @@
 /**
- * The program that is killed. It tells its deeds on stdout, line by line, and ends itself at the moment that its plan names. Where that
- * moment lies inside a call of the store, the shim ends it, so that the store needs no hook.
+ * The program that is killed. It tells its deeds on stdout, line by line, and ends itself at the moment that its plan
+ * names. Where that moment lies inside a call of the store, the shim ends it, so that the store needs no hook.
  */
 import { arm } from "./shim-orders.ts";
 import { tell } from "./tell.ts";

@@ -7,7 +7,10 @@ import type { Store } from "../../src/store/store.ts";
 export interface StoreSetting {
   readonly path: string;
   readonly durability: "power" | "process";
-  /** Whether a thread copies the log. By default it is done between batches, so that the nth call is the same one in each run. */
+  /**
+   * Whether a thread copies the log. By default it is done between batches, so that the nth call is the same one in
+   * each run.
+   */
   readonly checkpointThread?: boolean;
 }
 

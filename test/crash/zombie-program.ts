@@ -1,6 +1,6 @@
 /**
- * The program that is stopped past its lease: it claims one event, prepares its handling, says so, and waits for a line on stdin
- * before it settles and commits, as if no time had passed. Arguments: a `StoreSetting` as JSON.
+ * The program that is stopped past its lease: it claims one event, prepares its handling, says so, and waits for a line
+ * on stdin before it settles and commits, as if no time had passed. Arguments: a `StoreSetting` as JSON.
  */
 import { createInterface } from "node:readline";
 import { Author, handlingOf, publishedIn } from "./handling.ts";

@@ -188,7 +188,7 @@ export class FileGuard {
       try {
         found = look(path);
       } catch (error) {
-        return `${path} cannot be looked at any more: ${thrownText(error)}`;
+        return `${path} can no longer be read: ${thrownText(error)}`;
       }
       if (found === undefined) return `${path} was removed while it was open`;
       if (found.dev !== device || found.ino !== inode) return `${path} was replaced by another file while it was open`;

@@ -346,7 +346,10 @@ function randomFault({ method }: LineCall, host: SimulatedHost, random: SeededRa
   }
 }
 
-/** Now one document is damaged, now another or none. Looks at the feed take long, so that it often does not reach back any more. */
+/**
+ * Now one document is damaged, now another or none. Looks at the feed take long, so that it often does not reach back
+ * any more.
+ */
 class RandomDamage {
   readonly #random: SeededRandom;
   #damaged: string | undefined;

@@ -14,7 +14,10 @@ import { type HistorySummary, runHistory } from "./replica-history.ts";
 
 /** Each of these seeds once found a bug. */
 const FOUND = [1103, 2959, 10248, 10834, 21345];
-/** Behind the horizon: a put that was confirmed and overwritten (68, 197), a load that came too late (80, 200303), what is pending taken for knowledge (557, 896), an equal element told of (200024). */
+/**
+ * Behind the horizon: a put that was confirmed and overwritten (68, 197), a load that came too late (80, 200303), what
+ * is pending taken for knowledge (557, 896), an equal element told of (200024).
+ */
 const DAMAGED_SEEDS = [...Array.from({ length: 60 }, (_, i) => i + 1), 68, 80, 197, 557, 896, 200_024, 200_303];
 const SEEDS = [...Array.from({ length: 150 }, (_, i) => i + 1), ...FOUND];
 

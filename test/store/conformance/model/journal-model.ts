@@ -1,6 +1,6 @@
 /**
- * The journal and its leases as plainly as they can be said: an array of rows, searched from the start each time. Written from
- * the rules, not from a backend.
+ * The journal and its leases as plainly as they can be said: an array of rows, searched from the start each time.
+ * Written from the rules, not from a backend.
  */
 import { EVENT_SUSPECT_DEATHS } from "../../../../src/limits.ts";
 import type { Message } from "../../../../src/message/envelope.ts";
