@@ -1,7 +1,8 @@
 /**
- * The package's JavaScript: one file for each entry of `exports` and for the command, and what several of them use in chunks. Three hundred
- * modules by themselves take Node six times as long to load as these, which is most of the time that a verb of the command takes.
- * Types are made by `tsc` (tsconfig.build.json). The package ships no sources, so its maps carry them.
+ * The package's JavaScript: one file for each entry of `exports` and for the command, and what several of them use in
+ * chunks. Three hundred modules by themselves take Node six times as long to load as these, which is most of the time
+ * that a verb of the command takes. Types are made by `tsc` (tsconfig.build.json). The package ships no sources, so its
+ * maps carry them.
  *
  *     node scripts/bundle.ts [folder]
  */

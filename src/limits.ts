@@ -141,6 +141,8 @@ export const WORK_WINDOW_MS = 30_000;
 export const AWAITED_WINDOW_MS = 10_000;
 /** Ids of handled commands per generation of the filter: 256 KiB, and minutes of heavy traffic. */
 export const HANDLED_IDS_MAX = 65_536;
+/** Commands in mailboxes whose receipts were looked up ahead: as many as a mailbox takes. */
+export const LOOKS_AHEAD_MAX = MAILBOX_MAX;
 /** How far a client's clock may be ahead for its new ids to count as new; ids further ahead are looked up. */
 export const ID_AHEAD_MS_MAX = 3_600_000;
 /** First and longest wait between two reruns; each wait is random below it. */

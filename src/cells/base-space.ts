@@ -145,7 +145,7 @@ export abstract class BaseSpace implements LinkTargets, AsyncDisposable {
     if (this.observesConfirmed) this.scheduler.holdsSends = true;
     this.#unlisten = options.onError && this.scheduler.onError(options.onError);
     const { store, receipts: policy } = options;
-    const tell = (trouble: unknown) => this.scheduler.report(trouble);
+    const tell = (trouble: unknown) => this.scheduler.parts.introspection.report(trouble);
     replica.onTrouble = tell;
     this.#receipts = policy && new ReceiptKeeper({ host, store, policy, tell });
     this.#receipts?.start();
@@ -196,10 +196,10 @@ export abstract class BaseSpace implements LinkTargets, AsyncDisposable {
   cell<T>(id: string, initial?: T, options?: SpaceCellOptions<T>): Cell<T> {
     // Most cells have no options: none are created for them.
     if (initial === undefined && options === undefined)
-      return new Cell<T>(this.scheduler.document(this.#replica, { scope: SHARED_SCOPE, id }), this);
+      return new Cell<T>(this.scheduler.parts.documents.root(this.#replica, { scope: SHARED_SCOPE, id }), this);
     const { scope = SHARED_SCOPE, migrate, ...given } = options ?? {};
     const ofCell = initial === undefined ? given : { ...given, default: ownDefault(initial, id) };
-    const address = this.scheduler.document(this.#replica, { scope, id });
+    const address = this.scheduler.parts.documents.root(this.#replica, { scope, id });
     if (migrate !== undefined && given.schema === undefined)
       throw new StoreError(
         "STORE_MISUSE",
@@ -220,11 +220,11 @@ export abstract class BaseSpace implements LinkTargets, AsyncDisposable {
     compute: (run: RunHandle) => T | Promise<T>,
     options?: NodeOptions,
   ): Computed<Frozen<Awaited<T>>> {
-    const known = this.scheduler.computationOf(this.#replica, id);
+    const known = this.scheduler.parts.documents.computationOf(this.#replica, id);
     if (known) this.#requireMadeHere(known, id);
     const persisted = options?.persist === false ? undefined : this.#fingerprints?.of(compute, options?.fingerprint);
     if (known) {
-      this.scheduler.remake(known, compute, persisted);
+      this.scheduler.parts.lifecycle.remake(known, compute, persisted);
       return new Computed<Frozen<Awaited<T>>>(known, this);
     }
     const spec: NodeSpec = {
@@ -240,7 +240,7 @@ export abstract class BaseSpace implements LinkTargets, AsyncDisposable {
 
   #outputsOf(id: string, writes: readonly Cell<unknown>[] = []): Pick<NodeSpec, "outputs" | "outputIn"> {
     if (writes.length === 0) return { outputIn: this.#replica };
-    const output = this.scheduler.document(this.#replica, { scope: SHARED_SCOPE, id });
+    const output = this.scheduler.parts.documents.root(this.#replica, { scope: SHARED_SCOPE, id });
     return { outputs: [output, ...writes.map(({ address }) => address)] };
   }
 
@@ -356,7 +356,7 @@ export abstract class BaseSpace implements LinkTargets, AsyncDisposable {
   stream<Schema extends StandardSchema>(id: string, schema: Schema): Stream<Described<Schema>>;
   stream<T = unknown>(id: string): Stream<T>;
   stream<T>(id: string, schema?: StandardSchema<T>): Stream<T> {
-    return new Stream<T>(this.scheduler.document(this.#replica, { scope: SHARED_SCOPE, id }), this, schema);
+    return new Stream<T>(this.scheduler.parts.documents.root(this.#replica, { scope: SHARED_SCOPE, id }), this, schema);
   }
 
   /** The first cell while the condition is truthy, else the second one. The other is not read. */
@@ -381,7 +381,7 @@ export abstract class BaseSpace implements LinkTargets, AsyncDisposable {
     const clearance = ambientClearance();
     // A repeated run happens after the caller has returned.
     const within = clearance === undefined ? code : (tx: Tx) => withClearance(clearance, () => code(tx));
-    if (this.scheduler.isUnderWay) return transactInside(this.scheduler, this.#outbox, within);
+    if (this.scheduler.parts.attempts.isUnderWay) return transactInside(this.scheduler, this.#outbox, within);
     return transact(this.#transactionsWith(clearance), within, options);
   }
 
@@ -490,12 +490,14 @@ export abstract class BaseSpace implements LinkTargets, AsyncDisposable {
     const isSettled = await grace.outlasts(scheduler.settled());
     if (!isSettled) scheduler.tellUnfinished(this.#replica, grace.ms);
     this.closePieces();
-    scheduler.closeStreams(this.#replica);
+    scheduler.parts.events.close(this.#replica);
     if (this.#ownsScheduler) scheduler.abandon();
     else this.#removeNodes();
     const unanswered = await this.#replica.close(grace);
     if (unanswered > 0)
-      scheduler.report(gaveUp(`the store had not answered ${unanswered} commits when space "${this.name}" closed`));
+      scheduler.parts.introspection.report(
+        gaveUp(`the store had not answered ${unanswered} commits when space "${this.name}" closed`),
+      );
     if (!this.#ownsScheduler) scheduler.detach(this.#replica);
     this.#unlisten?.();
   }

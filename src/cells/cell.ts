@@ -115,7 +115,7 @@ export class Cell<out T = unknown> extends Place {
   /** Declares the label again: the stored label of a dropped document is known only when it is loaded. */
   protected override foundAgain(address: Address): Address {
     const { label } = this.#options;
-    if (label !== undefined) this.scheduler.declareLabel(address, labelOf(label));
+    if (label !== undefined) this.scheduler.parts.flow.declare(address, labelOf(label));
     return address;
   }
 
@@ -126,7 +126,7 @@ export class Cell<out T = unknown> extends Place {
   get(): T {
     const { address } = this;
     const { scheduler } = this;
-    const value = scheduler.repeats(address) ? address.value : scheduler.read(address);
+    const value = scheduler.repeats(address) ? address.value : scheduler.parts.runner.read(address);
     // A document that is a plain value contains no link.
     if (value === undefined || typeof value === "object" || address.parent !== null) return this.#found(address, value);
     return value as T;
@@ -153,7 +153,7 @@ export class Cell<out T = unknown> extends Place {
     if (above === undefined) return own;
     const place = followLinks(above.address, this.targets);
     // Shallow: only its existence matters.
-    if (this.scheduler.read(place, true) !== undefined) return undefined;
+    if (this.scheduler.parts.runner.read(place, true) !== undefined) return undefined;
     return above.partOfDefault(this.address.path) as T | undefined;
   }
 
@@ -200,7 +200,7 @@ export class Cell<out T = unknown> extends Place {
     if (value === undefined) return this.delete();
     this.requireWritable(value);
     if (!this.targets.late.isEmpty && this.#isLate(false)) return this.#writeLate(() => this.set(value));
-    this.scheduler.write(this.#begun(), value);
+    this.scheduler.parts.runner.write(this.#begun(), value);
   }
 
   /** Replaces the value by the result of `change`, which is called again if a load finds that the document exists. */
@@ -208,7 +208,7 @@ export class Cell<out T = unknown> extends Place {
     if (this.#isLate(true)) return this.#writeLate(() => this.update(change));
     const next = change(this.get());
     const place = followLinks(this.address, this.targets);
-    if (this.scheduler.glance(place) === undefined) this.scheduler.restOn(place);
+    if (this.scheduler.parts.runner.glance(place) === undefined) this.scheduler.parts.runner.restOn(place);
     this.set(next);
   }
 
@@ -238,7 +238,7 @@ export class Cell<out T = unknown> extends Place {
       return this.#writeLate(() => this.splice(index, remove, ...items));
     if (this.#options.default !== undefined) this.#writeDefault();
     const place = this.#begun();
-    const { start, count } = spliceRange(this.scheduler.glance(place), index, remove);
+    const { start, count } = spliceRange(this.scheduler.parts.runner.glance(place), index, remove);
     this.scheduler.splice(place, start, count, items);
   }
 
@@ -322,7 +322,7 @@ export class Cell<out T = unknown> extends Place {
 
   /** Whether a write of plain code has to wait for the document, or for earlier waiting writes. */
   #isLate(needsDocument: boolean): boolean {
-    if (this.scheduler.isUnderWay) return false;
+    if (this.scheduler.parts.attempts.isUnderWay) return false;
     const { home } = this.#writable();
     if (this.targets.late.has(home)) return true;
     const { isKnown, loadError } = home.document;
@@ -343,10 +343,10 @@ export class Cell<out T = unknown> extends Place {
   #writeDefault(): void {
     const { scheduler } = this;
     const place = followLinks(this.address, this.targets);
-    if (scheduler.glance(place) !== undefined) return;
+    if (scheduler.parts.runner.glance(place) !== undefined) return;
     // The commit depends on the absence, so it does not overwrite the value of another process.
-    if (scheduler.read(place) === undefined) scheduler.restOn(place);
-    scheduler.write(place, this.#options.default);
+    if (scheduler.parts.runner.read(place) === undefined) scheduler.parts.runner.restOn(place);
+    scheduler.parts.runner.write(place, this.#options.default);
   }
 
   /** The place of a write to this cell: through links above it, not through a link at it. */

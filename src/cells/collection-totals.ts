@@ -46,11 +46,11 @@ export class Totals {
     const { scheduler, replica } = this.#home;
     const slot = slotOf(replica.session);
     const counter = total.at([...path, slot]);
-    const before = (scheduler.read(counter) as number | undefined) ?? 0;
+    const before = (scheduler.parts.runner.read(counter) as number | undefined) ?? 0;
     if (before === 0) requireLoaded(scheduler, total);
     this.#makeRoom(total, path);
     if (before + by === 0) scheduler.erase(counter);
-    else scheduler.write(counter, before + by);
+    else scheduler.parts.runner.write(counter, before + by);
   }
 
   /** Writes the objects above a counter that are not there yet. They stay, so later writes only look. */
@@ -59,14 +59,14 @@ export class Totals {
     for (let length = 0; length <= path.length; length++) {
       const place = total.at(path.slice(0, length));
       // The read is a claim: of two processes that create the object, one runs again.
-      if (scheduler.glance(place) === undefined && scheduler.read(place, true) === undefined)
-        scheduler.write(place, {});
+      if (scheduler.parts.runner.glance(place) === undefined && scheduler.parts.runner.read(place, true) === undefined)
+        scheduler.parts.runner.write(place, {});
     }
   }
 
   #sum(total: Address, path: readonly string[]): number {
     const { scheduler } = this.#home;
-    const slots = scheduler.read(total.at(path)) as JsonObject | undefined;
+    const slots = scheduler.parts.runner.read(total.at(path)) as JsonObject | undefined;
     if (slots === undefined) requireLoaded(scheduler, total);
     return Object.values(slots ?? {}).reduce<number>((sum, value) => sum + (value as number), 0);
   }

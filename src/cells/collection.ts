@@ -149,7 +149,7 @@ export class Collection<T, Names extends string = string, Sums extends string = 
   has(id: string): boolean {
     requireId(this.name, id);
     const address = this.#document(`${this.name}/at/${id}`);
-    const found = this.#space.scheduler.read(address, true) !== undefined;
+    const found = this.#space.scheduler.parts.runner.read(address, true) !== undefined;
     if (!found) requireReady(address, this.#space);
     return found;
   }
@@ -264,18 +264,18 @@ export class Collection<T, Names extends string = string, Sums extends string = 
     if (scheduler.running?.kind === "computation")
       throw misuse(`computed value ${scheduler.running.id} must not write to collection "${this.name}"; use an effect`);
     const code = () => this.#writeNow(id, address, write);
-    if (scheduler.isUnderWay) code();
+    if (scheduler.parts.attempts.isUnderWay) code();
     else this.#space.late.write(address.home, code);
   }
 
   #writeNow(id: string, address: Address, write: () => void): void {
     const { scheduler } = this.#space;
-    const before = scheduler.read(address) as T | undefined;
+    const before = scheduler.parts.runner.read(address) as T | undefined;
     const was = before === undefined ? NOTHING : this.#derive(id, before);
     write();
     const is = this.#deriveOr(id, address, () => {
       if (before === undefined) scheduler.erase(address);
-      else scheduler.write(address, before);
+      else scheduler.parts.runner.write(address, before);
     });
     for (const [by, tree] of this.#trees) {
       const [old, next] = [was.keys.get(by), is.keys.get(by)];
@@ -288,7 +288,7 @@ export class Collection<T, Names extends string = string, Sums extends string = 
 
   /** The keys of the changed element. If they are refused, the write is rolled back before the error is thrown. */
   #deriveOr(id: string, address: Address, takeBack: () => void): Derived {
-    const element = this.#space.scheduler.glance(address) as T | undefined;
+    const element = this.#space.scheduler.parts.runner.glance(address) as T | undefined;
     if (element === undefined) return NOTHING;
     try {
       return this.#derive(id, element);
@@ -335,7 +335,7 @@ export class Collection<T, Names extends string = string, Sums extends string = 
   }
 
   #document(id: string): Address {
-    return this.#space.scheduler.document(this.#replica, { scope: SHARED_SCOPE, id });
+    return this.#space.scheduler.parts.documents.root(this.#replica, { scope: SHARED_SCOPE, id });
   }
 }
 

@@ -16,7 +16,7 @@ export class Computed<out T = unknown> extends Cell<T> {
   }
 
   protected override locate(): Address {
-    const output = this.scheduler.outputOf(this.node);
+    const output = this.scheduler.parts.documents.outputOf(this.node);
     if (output === undefined) throw new Error(`node ${this.node.id} has no output`);
     return output;
   }
@@ -63,6 +63,6 @@ export class Computed<out T = unknown> extends Cell<T> {
 
   /** Unregisters the computation for good: its stored value is removed too. */
   discard(): void {
-    this.scheduler.discard(this.node);
+    this.scheduler.parts.lifecycle.discard(this.node);
   }
 }

@@ -28,7 +28,7 @@ export class ConfirmedCalls<T> {
 
   /** Adds the value of the run that is executing. */
   add(value: T): void {
-    const standing = this.#scheduler.standing();
+    const standing = this.#scheduler.parts.runner.standing();
     if (standing === undefined && this.#waiting.length === 0 && !this.#isCalling) return this.#callWith(value);
     this.#waiting.push({ value, standing });
     // A sink shows states: one that is far behind may skip old ones.
@@ -57,9 +57,10 @@ export class ConfirmedCalls<T> {
     this.#last = { value };
     try {
       const result = this.#scheduler.outsideRuns(() => this.#call(value));
-      if (result instanceof Promise) result.catch((error: unknown) => this.#scheduler.report(error));
+      if (result instanceof Promise)
+        result.catch((error: unknown) => this.#scheduler.parts.introspection.report(error));
     } catch (error) {
-      this.#scheduler.report(error);
+      this.#scheduler.parts.introspection.report(error);
     }
   }
 }

@@ -46,7 +46,7 @@ export class EffectCleanup {
       try {
         this.#scheduler.untracked(cleanup);
       } catch (error) {
-        this.#scheduler.report(error);
+        this.#scheduler.parts.introspection.report(error);
       }
     }
   }

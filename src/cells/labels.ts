@@ -39,9 +39,9 @@ export function labelPlace(scheduler: Scheduler, address: Address, names: readon
       `${address} cannot be labelled by a run or a handler; label it where it is made`,
     );
   }
-  scheduler.declareLabel(address, label);
+  scheduler.parts.flow.declare(address, label);
   const stored = store(scheduler, address, label);
-  stored.catch((error) => scheduler.report(error));
+  stored.catch((error) => scheduler.parts.introspection.report(error));
   return stored;
 }
 
@@ -49,7 +49,7 @@ async function store(scheduler: Scheduler, address: Address, label: Label): Prom
   const { document, path } = address;
   const { replica } = address.home;
   const loaded = replica.load([document]);
-  scheduler.background(loaded);
+  scheduler.parts.quiescence.background(loaded);
   await loaded;
   const stored = storedAt(address);
   if (isWithin(label, stored)) return;
@@ -95,7 +95,7 @@ async function removeNames(
   transaction.labels.push({ scope, id, path, labels: stored.filter((name) => !names.includes(name)) });
   journal(host, transaction, { space: replica.space, from: String(address), labels: [...names], reason });
   requireCommitted(await transaction.commit().outcome);
-  scheduler.undeclareLabel(address, names);
+  scheduler.parts.flow.undeclare(address, names);
 }
 
 async function copyOut(

@@ -68,7 +68,7 @@ export class LateWrites {
     const tried = queue.isBehind ? undefined : this.#try(queue, write);
     queue.size++;
     queue.last = queue.last.then(() => this.#finish(queue, tried, write));
-    this.#scheduler.background(queue.last);
+    this.#scheduler.parts.quiescence.background(queue.last);
   }
 
   #open(home: DocumentIndex): Queue {
@@ -121,7 +121,7 @@ export class LateWrites {
   }
 
   #lost({ home }: Queue, message: string): void {
-    this.#scheduler.report(new Error(`a write to ${home.root} was rolled back: ${message}`));
+    this.#scheduler.parts.introspection.report(new Error(`a write to ${home.root} was rolled back: ${message}`));
   }
 
   #close(queue: Queue): void {

@@ -38,7 +38,7 @@ export interface LinkTargets {
 /** The value at an address, through links, registered as read. */
 export function readThrough(address: Address, targets: LinkTargets): Json | undefined {
   // Read before looking for links: the read brings the value up to date.
-  return readOn(address, targets.scheduler.read(address), targets);
+  return readOn(address, targets.scheduler.parts.runner.read(address), targets);
 }
 
 /** The value at the end of the links from an address that was just read; the value itself if there are none. */
@@ -49,7 +49,7 @@ export function readOn(address: Address, value: Json | undefined, targets: LinkT
     const place = firstLink(at, found, targets);
     if (place === undefined) return found;
     at = hop(place, at, targets);
-    found = targets.scheduler.read(at);
+    found = targets.scheduler.parts.runner.read(at);
   }
   throw tooManyHops(address);
 }
@@ -58,7 +58,7 @@ export function readOn(address: Address, value: Json | undefined, targets: LinkT
 export function readShape(address: Address, targets: LinkTargets): Json | undefined {
   let at = address;
   for (let hops = 0; hops <= LINK_HOPS_MAX; hops++) {
-    const found = targets.scheduler.read(at, true);
+    const found = targets.scheduler.parts.runner.read(at, true);
     const place = firstLink(at, found, targets);
     if (place === undefined) return found;
     at = hop(place, at, targets);
@@ -70,7 +70,7 @@ export function readShape(address: Address, targets: LinkTargets): Json | undefi
 export function followLinks(address: Address, targets: LinkTargets): Address {
   let at = address;
   for (let hops = 0; hops <= LINK_HOPS_MAX; hops++) {
-    const place = firstLink(at, targets.scheduler.glance(at), targets);
+    const place = firstLink(at, targets.scheduler.parts.runner.glance(at), targets);
     if (place === undefined) return at;
     at = hop(place, at, targets);
   }
@@ -78,14 +78,14 @@ export function followLinks(address: Address, targets: LinkTargets): Address {
 }
 
 function hop({ address, link }: LinkPlace, at: Address, targets: LinkTargets): Address {
-  targets.scheduler.read(address, true);
+  targets.scheduler.parts.runner.read(address, true);
   return targetOf(link, address, targets).at(at.path.slice(address.level));
 }
 
 /** The target of a link at the given address. */
 export function targetOf(link: Link, place: Address, targets: LinkTargets): Address {
   const space = link.space === undefined ? place.home.replica : targets.replica(link.space);
-  return targets.scheduler.document(space, link).at(link.path);
+  return targets.scheduler.parts.documents.root(space, link).at(link.path);
 }
 
 /** Links without an end. */
@@ -110,7 +110,7 @@ interface LinkPlace {
 function firstLink(address: Address, value: Json | undefined, targets: LinkTargets): LinkPlace | undefined {
   const { parent } = address;
   if (parent !== null) {
-    const above = firstLink(parent, targets.scheduler.glance(parent), targets);
+    const above = firstLink(parent, targets.scheduler.parts.runner.glance(parent), targets);
     if (above !== undefined) return above;
   }
   // A quick check first: almost no value is a link.
@@ -129,7 +129,7 @@ export function requireReady(address: Address, targets: LinkTargets): void {
 /** Throws in plain code, in spaces that refuse reads of values which are not loaded. */
 export function refuse(place: { toString(): string }, targets: LinkTargets, cause?: unknown): void {
   const { scheduler } = targets;
-  if (!targets.refusesUnloaded || scheduler.isUnderWay || scheduler.isUntracked) return;
+  if (!targets.refusesUnloaded || scheduler.parts.attempts.isUnderWay || scheduler.parts.runner.isUntracked) return;
   throw new NotReady(
     `${place} is not here yet: await cell.pull(), or read it in a query, a computed value, an effect or a transaction`,
     cause === undefined ? undefined : { cause },

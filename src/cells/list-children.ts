@@ -93,7 +93,7 @@ export class Children<E, R> {
 
   #number(children: readonly Child<R>[]): void {
     children.forEach(({ index }, at) => {
-      if (index !== undefined) this.#space.scheduler.derive(index.address, at);
+      if (index !== undefined) this.#space.scheduler.parts.runner.derive(index.address, at);
     });
   }
 
@@ -155,19 +155,19 @@ export class Children<E, R> {
   #place(key: string, kept: Child<R> | undefined, element: Json): Child<R> {
     const child = kept ?? this.#return(key) ?? this.#start(key, element);
     // The child follows a link itself; any other element is written into its cell.
-    if (asLink(element) === undefined) this.#space.scheduler.derive(child.element.address, element);
+    if (asLink(element) === undefined) this.#space.scheduler.parts.runner.derive(child.element.address, element);
     return child;
   }
 
   #start(key: string, element: Json): Child<R> {
     const id = `${this.id}/${key}`;
     const holder = this.#space.cell<Json>(`${id}/element`);
-    this.#space.scheduler.derive(holder.address, element);
+    this.#space.scheduler.parts.runner.derive(holder.address, element);
     const index = this.#each.length > 1 ? this.#space.cell<number>(`${id}/index`) : undefined;
     const result = this.#compute(key, { element: holder, index });
     // No store has these documents, and the child may read them in each run.
-    this.#space.scheduler.keepFor(result.node, holder.address);
-    if (index !== undefined) this.#space.scheduler.keepFor(result.node, index.address);
+    this.#space.scheduler.parts.documents.keepFor(result.node, holder.address);
+    if (index !== undefined) this.#space.scheduler.parts.documents.keepFor(result.node, index.address);
     const link = admitShareable(linkTo({ scope: SHARED_SCOPE, id, path: [] }));
     const child = { key, result, element: holder, index, link };
     this.#byKey.set(key, child);

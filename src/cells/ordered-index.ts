@@ -70,12 +70,12 @@ export class OrderedIndex {
     const way = this.#descend(key);
     if (way === undefined) {
       const leaf = this.#newPage(LEAF, { [key]: id });
-      scheduler.write(this.#page(ROOT), { [LOWEST]: leaf });
+      scheduler.parts.runner.write(this.#page(ROOT), { [LOWEST]: leaf });
       return;
     }
     // Before the write, after which a look copies the page. Not claimed: a leaf may be split a little too late.
-    const count = countOf(scheduler.glance(way.leaf));
-    scheduler.write(way.leaf.child(key), id);
+    const count = countOf(scheduler.parts.runner.glance(way.leaf));
+    scheduler.parts.runner.write(way.leaf.child(key), id);
     if (count >= this.#pageMax) this.#split(way.leaf, way.steps, key);
   }
 
@@ -83,7 +83,7 @@ export class OrderedIndex {
     const { scheduler } = this.#home;
     const way = this.#descend(key);
     if (way === undefined) return;
-    const count = countOf(scheduler.glance(way.leaf));
+    const count = countOf(scheduler.parts.runner.glance(way.leaf));
     scheduler.erase(way.leaf.child(key));
     if (count <= 1) this.#remove(way.leaf, way.steps);
   }
@@ -168,12 +168,13 @@ export class OrderedIndex {
     const upper = this.#newPage(kind, pick(content, right));
     if (parent === undefined) {
       const lower = this.#newPage(kind, pick(content, left));
-      scheduler.write(page, { [left[0] as string]: lower, [middle]: upper });
+      scheduler.parts.runner.write(page, { [left[0] as string]: lower, [middle]: upper });
       return;
     }
     for (const key of right) scheduler.erase(page.child(key));
-    scheduler.write(parent.page.child(middle), upper);
-    if (countOf(scheduler.glance(parent.page)) > this.#pageMax) this.#split(parent.page, steps.slice(0, -1), middle);
+    scheduler.parts.runner.write(parent.page.child(middle), upper);
+    if (countOf(scheduler.parts.runner.glance(parent.page)) > this.#pageMax)
+      this.#split(parent.page, steps.slice(0, -1), middle);
   }
 
   /** Removes an empty page, and the pages above it that become empty. The root stays. */
@@ -185,7 +186,7 @@ export class OrderedIndex {
     if (countOf(this.#read(page)) > 0) return;
     scheduler.erase(page);
     scheduler.erase(parent.page.child(parent.key));
-    if (countOf(scheduler.glance(parent.page)) === 0) this.#remove(parent.page, steps.slice(0, -1));
+    if (countOf(scheduler.parts.runner.glance(parent.page)) === 0) this.#remove(parent.page, steps.slice(0, -1));
     else this.#extend(parent.page, parent.key);
   }
 
@@ -197,13 +198,13 @@ export class OrderedIndex {
     const { scheduler } = this.#home;
     const child = children[first] as string;
     scheduler.erase(page.child(first));
-    scheduler.write(page.child(key), child);
+    scheduler.parts.runner.write(page.child(key), child);
     if (child.startsWith(INNER)) this.#extend(this.#page(child), key);
   }
 
   #newPage(kind: string, content: Pages): string {
     const id = kind + this.#home.newId();
-    this.#home.scheduler.write(this.#page(id), content);
+    this.#home.scheduler.parts.runner.write(this.#page(id), content);
     return id;
   }
 
@@ -217,7 +218,7 @@ export class OrderedIndex {
   }
 
   #read(page: Address): Json | undefined {
-    const value = this.#home.scheduler.read(page);
+    const value = this.#home.scheduler.parts.runner.read(page);
     if (value === undefined) requireLoaded(this.#home.scheduler, page);
     return handOut(value);
   }
@@ -225,8 +226,8 @@ export class OrderedIndex {
 
 /** Throws for plain code and attempts if a document is not loaded. The scheduler runs a node again when it is. */
 export function requireLoaded(scheduler: Scheduler, { document, home: { root } }: Address): void {
-  if (document.isReadable || scheduler.glance(root) !== undefined) return;
-  scheduler.read(root, true);
+  if (document.isReadable || scheduler.parts.runner.glance(root) !== undefined) return;
+  scheduler.parts.runner.read(root, true);
   if (scheduler.running !== undefined) return;
   throw new NotReady(
     `${root} is not loaded: read it in a computed value, an effect or a transaction, or await collection.pull(read)`,

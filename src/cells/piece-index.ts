@@ -99,7 +99,7 @@ export class PieceIndex {
 
   /** The pattern of a piece with an entry. Registers a read of that only. */
   patternOf(id: string): string | undefined {
-    return this.#space.scheduler.read(this.#placeOf(id).child("pattern")) as string | undefined;
+    return this.#space.scheduler.parts.runner.read(this.#placeOf(id).child("pattern")) as string | undefined;
   }
 
   /** A piece keeps its first owner: a second launch only changes its inputs. */
@@ -114,20 +114,20 @@ export class PieceIndex {
     }
     this.#put(id, owner === undefined ? { pattern, owns: {} } : { pattern, owner, owns: {} });
     // A concurrent stop of the owner removes this place, so one of the two commits is stale.
-    if (owner !== undefined) this.#space.scheduler.write(this.#ownedBy(owner).child(id), true);
+    if (owner !== undefined) this.#space.scheduler.parts.runner.write(this.#ownedBy(owner).child(id), true);
   }
 
   /** Only the commit that creates a bucket depends on its absence, so concurrent starts do not conflict. */
   #put(id: string, entry: PieceEntry): void {
     const bucket = this.#bucketOf(id);
-    if (bucket.address.value !== undefined) this.#space.scheduler.write(this.#placeOf(id), entry);
+    if (bucket.address.value !== undefined) this.#space.scheduler.parts.runner.write(this.#placeOf(id), entry);
     else bucket.set({ ...bucket.get(), [id]: entry });
   }
 
   /** Removes a piece and the pieces that it owns. Reads their entries, so that a concurrent launch by one conflicts. */
   leave(id: string): void {
     const { scheduler } = this.#space;
-    const read = (one: string) => scheduler.read(this.#placeOf(one)) as PieceEntry | undefined;
+    const read = (one: string) => scheduler.parts.runner.read(this.#placeOf(one)) as PieceEntry | undefined;
     const owner = read(id)?.owner;
     for (const one of withOwned(id, read)) if (read(one) !== undefined) scheduler.erase(this.#placeOf(one));
     if (owner !== undefined && this.patternOf(owner) !== undefined) scheduler.erase(this.#ownedBy(owner).child(id));

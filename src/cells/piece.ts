@@ -263,7 +263,7 @@ export class Piece<Parts extends PieceParts = PieceParts> {
     const stream = new PieceStream<T>(address, space, schema, (remove) => this.#undo.push(remove));
     // Removed after its handlers, which are registered later.
     this.#undo.push((isReplaced) => {
-      if (!isReplaced) space.scheduler.closeStream(stream.address, `piece "${this.id}" has stopped`);
+      if (!isReplaced) space.scheduler.parts.events.closeStream(stream.address, `piece "${this.id}" has stopped`);
     });
     return stream;
   }
@@ -319,7 +319,7 @@ export class Piece<Parts extends PieceParts = PieceParts> {
         undo(isReplaced);
       } catch (error) {
         // The error of a listener. The other parts are removed too.
-        this.#home.space.scheduler.report(error);
+        this.#home.space.scheduler.parts.introspection.report(error);
       }
     }
   }

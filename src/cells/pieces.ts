@@ -124,7 +124,7 @@ export class Pieces implements PieceHome, Launcher {
       const installed = this.#install(id, pattern as Pattern, this.#writeNew);
       if (installed instanceof Piece) piece = installed;
     };
-    const isTied = this.space.scheduler.launch({
+    const isTied = this.space.scheduler.parts.events.launch({
       started: start === "with-commit" ? install : () => {},
       confirmed: start === "after-commit" ? install : () => {},
       cancelled: () => piece?.discard(),
@@ -157,12 +157,12 @@ export class Pieces implements PieceHome, Launcher {
     try {
       const piece = this.#build(id, pattern);
       const report = (error: unknown) => {
-        if (piece.state === "running") scheduler.report(error);
+        if (piece.state === "running") scheduler.parts.introspection.report(error);
       };
-      scheduler.background(write(piece).catch(report));
+      scheduler.parts.quiescence.background(write(piece).catch(report));
       return piece;
     } catch (error) {
-      scheduler.report(error);
+      scheduler.parts.introspection.report(error);
       return thrownText(error);
     }
   }

@@ -31,7 +31,7 @@ export class Place {
 
   #find(): Address {
     const known = this.#address ?? this.locate();
-    const address = known.gone ? this.foundAgain(this.scheduler.again(known)) : known;
+    const address = known.gone ? this.foundAgain(this.scheduler.parts.documents.again(known)) : known;
     this.#address = address;
     return address;
   }

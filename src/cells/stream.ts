@@ -63,7 +63,7 @@ export class Stream<T = unknown> extends Place {
     const failed = (hook: NonNullable<typeof onFailed>) => (failure: HandlerFailure, attempt: Attempt, value: Json) =>
       hook(failure, new Tx(attempt, outbox, undefined), value as T);
     const run = (value: Json, attempt: Attempt) => handler(value as T, new Tx(attempt, outbox, undefined));
-    return scheduler.addEventHandler(run, this.address, {
+    return scheduler.parts.events.addHandler(run, this.address, {
       name: name ?? (handler.name || `the handler of ${this}`),
       ...(clearance === undefined ? {} : { clearance }),
       ...(timeoutMs === undefined ? {} : { timeoutMs }),

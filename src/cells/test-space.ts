@@ -111,7 +111,7 @@ export class TestSpace<App> {
       Space.open({ store, host, name, ...(persist === false ? {} : { persist }) }),
     );
     const { scheduler } = space;
-    scheduler.idempotencyCheck = true;
+    scheduler.parts.introspection.checksIdempotency = true;
     scheduler.setTraceEnabled("run", true);
     scheduler.onError((error) => this.#errors.push(error));
     this.#space = space;

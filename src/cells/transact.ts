@@ -86,7 +86,7 @@ export function transactInside<T>(
       if (value instanceof Refusal) throw value;
       return value as Exclude<T, Refusal>;
     };
-    return Promise.resolve(scheduler.transactInside(part));
+    return Promise.resolve(scheduler.parts.attempts.transactInside(part));
   } catch (error) {
     // Abandons the attempt or the run, which must not continue without the rest of the code.
     if (typeof error === "symbol") throw error;

@@ -31,7 +31,7 @@ export const start: Verb = {
   name: "start",
   usage:
     "[app] [--store URL] [--stdio] [--http PORT] [--http-address IP] [--http-host NAMES] [--cors ORIGINS] [--mcp TYPES]",
-  summary: "run a kernel in this directory until it is stopped; app is a module with capabilities",
+  summary: "run a kernel with an app in this directory until it is stopped",
   example:
     "millrace start app.ts\nmillrace start app.ts --store postgres://app@db.example/shop\nmillrace start app.ts --http 4646\nmillrace start app.ts --stdio < requests.ndjson",
   options: {
@@ -46,8 +46,8 @@ export const start: Verb = {
       about: "also serve HTTP and WebSocket on this port; 0: any free one; 4646+: that one if it is free",
     },
     "http-address": { type: "string", value: "IP", about: "listen on this address; default 127.0.0.1" },
-    "http-host": { type: "string", value: "NAMES", about: "names that clients may call this server, by commas" },
-    cors: { type: "string", value: "ORIGINS", about: "origins of pages that may send requests, by commas" },
+    "http-host": { type: "string", value: "NAMES", about: "host names of this server, separated by commas" },
+    cors: { type: "string", value: "ORIGINS", about: "origins of pages that may send requests, separated by commas" },
     mcp: { type: "string", value: "TYPES", about: "with --http: serve these types to agents at /mcp, like 'Tasks.*'" },
   },
   wordsMax: 1,

@@ -150,8 +150,8 @@ export class Kernel implements AsyncDisposable {
       ...kept,
     });
     this.#opened.note("space", (graceMs) => this.#space.close({ graceMs }));
-    this.#space.scheduler.board = this.#board;
-    this.#bus.standing = () => this.#space.scheduler.standing();
+    this.#space.scheduler.parts.events.board = this.#board;
+    this.#bus.standing = () => this.#space.scheduler.parts.runner.standing();
     this.#space.scheduler.onError((error, node) => faults.ofNode(error, node?.id));
     this.#tokens = new Tokens(host, this.#space);
     this.#life.goOn();
@@ -368,7 +368,7 @@ export class Kernel implements AsyncDisposable {
 
   /** Sends a whole message and returns its answer. */
   request(message: Message): Promise<Message> {
-    const standing = message.kind === "command" ? this.#space.scheduler.standing() : undefined;
+    const standing = message.kind === "command" ? this.#space.scheduler.parts.runner.standing() : undefined;
     return whenItStands(standing, () => this.#loop.request(message));
   }
 
@@ -401,7 +401,7 @@ export class Kernel implements AsyncDisposable {
 
   /** Sends a command and returns the data of its reply; an error answer is thrown as `Failure`. */
   command(type: string, data: Json, lineage?: Lineage): Promise<Json> {
-    return whenItStands(this.#space.scheduler.standing(), () => this.#loop.command(type, data, lineage));
+    return whenItStands(this.#space.scheduler.parts.runner.standing(), () => this.#loop.command(type, data, lineage));
   }
 
   query(type: string, data: Json, lineage?: Lineage): Promise<Json> {

@@ -6,6 +6,7 @@
  */
 
 import type { Host, Timer } from "../host/host.ts";
+import { Waiters } from "../host/waiters.ts";
 import { DISPATCH_BURST_MS, MAILBOX_BURST_MAX } from "../limits.ts";
 import type { Message } from "../message/envelope.ts";
 import { causationOf } from "../message/envelope.ts";
@@ -142,6 +143,8 @@ export interface FailedMessage {
 }
 
 export interface MailboxOptions {
+  /** Called for each message that is put into the mailbox. */
+  readonly posted?: ((message: Message) => void) | undefined;
   /**
    * How often a failed command is tried. While it waits for its next attempt, the actor goes on with other messages.
    */
@@ -175,6 +178,7 @@ export class MailboxActor implements CapabilityActor {
   readonly #mailbox: Mailbox;
   readonly #retry: RetryPolicy;
   readonly #whenFailed: MailboxOptions["failed"];
+  readonly #whenPosted: MailboxOptions["posted"];
   readonly failedWork: FailedWork | undefined;
   /** Attempts that messages have had, of those that were tried more than once here. */
   readonly #attempts = new Map<Posted, number>();
@@ -191,7 +195,7 @@ export class MailboxActor implements CapabilityActor {
   #burstUntil = 0;
   /** Its open requests to others, by id. */
   readonly #asked = new Map<string, Asked>();
-  #idleWaiters: (() => void)[] = [];
+  readonly #idleWaiters = new Waiters();
 
   constructor(host: Host, handle: MessageHandler, options: MailboxOptions = {}) {
     const { clearance, timeoutMs = 0, name = "", board, concurrency = 1, serialBy, limits } = options;
@@ -203,6 +207,7 @@ export class MailboxActor implements CapabilityActor {
     this.#mailbox = new Mailbox(concurrency, serialBy, limits);
     this.#retry = retryPolicyOf(options.retry);
     this.#whenFailed = options.failed;
+    this.#whenPosted = options.posted;
     this.failedWork = options.failedWork;
     this.#clearance = clearance === undefined ? undefined : labelOf(clearance);
   }
@@ -220,6 +225,7 @@ export class MailboxActor implements CapabilityActor {
     if (this.#terminated) return posted.parcel?.ended(TERMINATED);
     if (this.#answered(posted.message)) return;
     this.#mailbox.push(posted);
+    this.#whenPosted?.(posted.message);
     this.#queue();
   }
 
@@ -247,9 +253,7 @@ export class MailboxActor implements CapabilityActor {
 
   idle(): Promise<void> {
     if (this.mailboxLength === 0) return Promise.resolve();
-    return new Promise((resolve) => {
-      this.#idleWaiters.push(resolve);
-    });
+    return this.#idleWaiters.wait();
   }
 
   waitsFor(request: string, message: string): boolean {
@@ -365,8 +369,7 @@ export class MailboxActor implements CapabilityActor {
   }
 
   #checkIdle(): void {
-    if (this.#idleWaiters.length > 0 && this.mailboxLength === 0)
-      for (const resolve of this.#idleWaiters.splice(0)) resolve();
+    if (!this.#idleWaiters.isEmpty && this.mailboxLength === 0) this.#idleWaiters.release();
   }
 
   #finished(given: Posted, handling: Handling, data: HandlerResult): void {

@@ -35,7 +35,7 @@ import { Attempt, type AttemptKind } from "../work/attempt.ts";
 import { callHandler, type HandlerEnd, isThenable } from "../work/handler-call.ts";
 import type { HandlerFailure } from "../work/handler-options.ts";
 import { Outbox } from "../work/outbox.ts";
-import type { Receipts } from "../work/receipts.ts";
+import type { Known, Receipts } from "../work/receipts.ts";
 import { endWithRefusal } from "../work/refusal.ts";
 import { type Next, Retries } from "../work/retries.ts";
 import { Tx } from "../work/tx.ts";
@@ -105,6 +105,7 @@ export function transactional<CommandsSent, CommandsIn, CommandsOut, QueriesSent
         message.kind === "query" ? answerQuery(message, context) : entry.handle(message, context, request);
       const options = {
         ...mailboxOptions(rest, spawned),
+        posted: (message: Message) => entry.posted(message),
         failed: (one: FailedMessage) => entry.failed(one),
         failedWork: entry.failedWork,
       };
@@ -183,7 +184,14 @@ class CommandEntry {
       answer: undefined,
       retries: undefined,
     };
-    return message.kind === "command" && this.#receipts.isNew(id) ? this.#begin(command) : this.#look(command);
+    if (message.kind === "command" && this.#receipts.isNew(id)) return this.#begin(command);
+    const known = this.#receipts.look(invocation);
+    return isThenable(known) ? known.then((found) => this.#known(command, found)) : this.#known(command, known);
+  }
+
+  /** A command that waits for its turn. */
+  posted({ kind, metadata: { id } }: Message): void {
+    if (kind === "command") this.#receipts.lookAhead({ kind, id });
   }
 
   /** An event that the journal delivers: the bus commits the attempt together with the delivery. */
@@ -198,9 +206,8 @@ class CommandEntry {
   }
 
   /** The id may have been handled before: its receipt answers, and the handler is not called. */
-  async #look(command: Command): Promise<AnswerLater> {
+  #known(command: Command, known: Known): AnswerLater | Promise<AnswerLater> {
     const { message } = command;
-    const known = await this.#receipts.look(command.invocation);
     if (known.kind === "too-old") throw new Failure(410, known.rejection.message, { reason: "TOO_OLD" });
     const running = this.#rerunning.get(message.metadata.id);
     if (known.kind === "new" && running !== undefined) return joined(running, command);
@@ -266,6 +273,7 @@ class CommandEntry {
         throw new Failure(500, `${name} gave an invalid answer: ${problemText(within("data", answer.problem))}`);
       value = admit({ request: requestOf(message), result: answer.value }, undefined) as ReceiptValue;
       attempt.seal(new Receipt(receipt, value));
+      this.#receipts.written(receipt.id);
     } catch (error) {
       attempt.abort("it cannot be committed");
       throw error;

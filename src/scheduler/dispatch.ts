@@ -102,7 +102,7 @@ export class Dispatch {
   #look(queue: SendQueue, send: Send): boolean {
     send.wait = { kind: "receipt" };
     const looked = queue.receipts(this.#parts.host).look({ kind: "send", id: send.id });
-    looked.then(
+    Promise.resolve(looked).then(
       (known) => {
         if (send.state !== "queued") return;
         send.mayBeKnown = false;

@@ -115,7 +115,8 @@ export class Events implements RollbackListener {
   }
 
   /** Registers the one handler of a stream; the returned function removes it. */
-  addHandler(stream: StreamRecord, run: EventHandler, options: HandlerOptions): () => void {
+  addHandler(run: EventHandler, address: Address, options: HandlerOptions = {}): () => void {
+    const stream = this.stream(address);
     const handler = { ...options, name: options.name ?? (run.name || "a handler without a name"), run };
     stream.register(handler);
     this.#closed.delete(stream);
@@ -130,7 +131,8 @@ export class Events implements RollbackListener {
    * Closes a stream for good: queued sends are dropped at their turn, later ones at once. A queued send is not dropped
    * earlier, because its commit may have landed while only the answer is missing.
    */
-  closeStream(stream: StreamRecord, why: string): void {
+  closeStream(address: Address, why: string): void {
+    const stream = this.stream(address);
     if (stream.handler !== undefined) return;
     stream.closed = why;
     for (const send of stream.takeAside()) this.#answers.drop(stream.queue, send, "closed", why);

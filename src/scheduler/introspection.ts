@@ -182,7 +182,7 @@ export class Introspection {
   }
 
   /** Tells the listeners; without any, the host, so that the error is not lost. */
-  report(error: unknown, node: SchedulerNode | undefined): void {
+  report(error: unknown, node?: SchedulerNode): void {
     const isHeard = this.#errorListeners.size > 0 || this.#consoleListeners.size > 0;
     if (!isHeard && !isRefusal(error)) {
       this.#host.report(error, node ? `${node.id} failed` : "an error without a listener");

@@ -129,7 +129,7 @@ export class Runner implements RunHome {
   // -------------------------------------------------------------------------------------------
 
   /** A read by the executing code; in plain code outside of a transaction it just returns the value. */
-  read(address: Address, shallow: boolean): Json | undefined {
+  read(address: Address, shallow = false): Json | undefined {
     const run = this.current;
     if (run !== null)
       return this.isUntracked ? this.#peek(run, address, shallow) : this.#reads.read(run, address, shallow);

@@ -15,34 +15,28 @@ import { asyncContext } from "../host/async-context.ts";
 import type { Host } from "../host/host.ts";
 import { systemHost } from "../host/system-host.ts";
 import { INSPECT } from "../message/inspect.ts";
-import type { Json } from "../message/json.ts";
 import { narrowed } from "../store/clearance.ts";
-import type { DocumentRef } from "../store/document.ts";
 import type { Label } from "../store/label.ts";
 import type { Replica } from "../store/replica.ts";
 import { StoreError } from "../store/store.ts";
 import type { Attempt, AttemptKind } from "../work/attempt.ts";
-import type { Launch } from "../work/lineage.ts";
-import type { WorkBoard } from "../work/work-board.ts";
 import { labelSeen } from "./address-label.ts";
 import { AttemptDemand } from "./attempt-views.ts";
 import { type Components, compose } from "./components.ts";
 import { type Diagnosis, diagnose, requireConsistent, type SchedulerStats, statsOf } from "./diagnosis.ts";
-import type { HandlerLoader } from "./dispatch.ts";
 import type { QueueSnapshot } from "./events.ts";
 import type { ActionStats, ErrorListener, NodeSnapshot, WhyNot, WhyStep } from "./introspection.ts";
 import type { Address, NodeSpec, SchedulerNode } from "./node.ts";
-import type { Persisted } from "./node-state.ts";
 import type { Runner } from "./runner.ts";
 import type { SendOptions, Sent } from "./send.ts";
 import type { Settle } from "./settle.ts";
-import type { EventHandler, HandlerOptions } from "./stream-handler.ts";
 import type { TraceEntry, TraceTopic } from "./trace.ts";
 import { letGoOfRuns, tellUnfinished } from "./unfinished.ts";
 
 /** Runs computed values and effects after a change, and says why. */
 export class Scheduler implements Disposable {
-  readonly #components: Components;
+  /** Its components. They may change in any version; the methods of this class are the API. */
+  readonly parts: Components;
   /** Calls of confirmed observers that wait for the store. */
   readonly #deliveries = new Set<Promise<void>>();
   /** Direct references, because every read, write and flush uses them. */
@@ -52,43 +46,13 @@ export class Scheduler implements Disposable {
   #batches = 0;
 
   constructor({ host = systemHost() }: { host?: Host } = {}) {
-    this.#components = compose(host);
-    this.#runner = this.#components.runner;
-    this.#settle = this.#components.settle;
+    this.parts = compose(host);
+    this.#runner = this.parts.runner;
+    this.#settle = this.parts.settle;
   }
 
   // Addresses, reads and writes
   // -----------------------------------------------------------------------------------------
-
-  /** The address of a document's root. Loads no document. */
-  document(replica: Replica, ref: DocumentRef): Address {
-    return this.#components.documents.root(replica, ref);
-  }
-
-  /** The current address of the same place, for one that is `gone`. */
-  again(address: Address): Address {
-    return this.#components.documents.again(address);
-  }
-
-  /** Keeps a document that no store has, as long as the node is registered. */
-  keepFor(node: SchedulerNode, address: Address): void {
-    this.#components.documents.keepFor(node, address);
-  }
-
-  /** The place of a computation's result. */
-  outputOf(node: SchedulerNode): Address | undefined {
-    return this.#components.documents.outputOf(node);
-  }
-
-  /** The value as the executing code sees it, without a registered read: a handler sees its own writes. */
-  glance(address: Address): Json | undefined {
-    return this.#runner.glance(address);
-  }
-
-  /** Reads; inside a run the read is registered. */
-  read(address: Address, shallow = false): Json | undefined {
-    return this.#runner.read(address, shallow);
-  }
 
   /** Whether a read repeats one of the present run; see `Run.repeats`. */
   repeats(address: Address): boolean {
@@ -99,10 +63,6 @@ export class Scheduler implements Disposable {
   /** Runs code whose reads register no dependency. */
   untracked<T>(code: () => T): T {
     return this.#runner.untracked(code);
-  }
-
-  write(address: Address, value: unknown): void {
-    this.#runner.write(address, value);
   }
 
   /** Removes an object's key, or a document. */
@@ -119,27 +79,9 @@ export class Scheduler implements Disposable {
     this.#runner.targetFor(address).splice(address, index, remove, insert);
   }
 
-  /** Makes the next write depend on a read here: it is rejected if the place turns out not to be absent. */
-  restOn(address: Address): void {
-    this.#runner.restOn(address);
-  }
-
-  /**
-   * Writes a document that the running node derives besides its output. Like an output it is recomputable, visible at
-   * once, and in no commit.
-   */
-  derive(address: Address, value: unknown): void {
-    this.#runner.derive(address, value);
-  }
-
   /** The running node. */
   get running(): SchedulerNode | undefined {
     return this.#runner.current?.node;
-  }
-
-  /** Whether the state that the present run has read is confirmed; undefined if the store has all of it. */
-  standing(): Promise<boolean> | undefined {
-    return this.#runner.standing();
   }
 
   /** Runs code that belongs to no run and no handler: its reads register no edges, its writes are plain. */
@@ -164,21 +106,6 @@ export class Scheduler implements Disposable {
     return run === null ? null : (run.unit ?? run.tail);
   }
 
-  /** Whether the executing code reads by `untracked` or `peek`. */
-  get isUntracked(): boolean {
-    return this.#runner.isUntracked;
-  }
-
-  /** Whether a transaction that begins now is part of a node's run or of an attempt. */
-  get isUnderWay(): boolean {
-    return this.#components.attempts.isUnderWay;
-  }
-
-  /** Runs synchronous code as part of the current run or attempt: if it throws, its writes are rolled back. */
-  transactInside<T>(code: (attempt: Attempt | undefined) => T): T {
-    return this.#components.attempts.transactInside(code);
-  }
-
   /** Runs synchronous code as part of an attempt, even while a node runs. */
   within<T>(attempt: Attempt, code: () => T): T {
     return this.#runner.outsideRuns(() => attempt.within(code));
@@ -186,7 +113,7 @@ export class Scheduler implements Disposable {
 
   /** The kind of a handler's attempts: they continue if a document is missing, and wait for computed values. */
   attemptsOf(name: string, clearance: Label | undefined, options?: Partial<AttemptKind>): AttemptKind {
-    const { views, host, reading } = this.#components;
+    const { views, host, reading } = this.parts;
     const demand = () => new AttemptDemand(reading, name);
     const of = clearance === undefined ? {} : { clearance };
     return {
@@ -215,41 +142,13 @@ export class Scheduler implements Disposable {
 
   /** Sends a value to the stream at an address; a send of a handler or a transaction exists only if that commits. */
   queueEvent(stream: Address, value: unknown, options: SendOptions = {}): Sent {
-    const { events, introspection } = this.#components;
+    const { events, introspection } = this.parts;
     const record = events.stream(stream);
-    const standing = this.holdsSends && options.origin === undefined ? this.standing() : undefined;
+    const standing = this.holdsSends && options.origin === undefined ? this.#runner.standing() : undefined;
     const sent = events.send(record, value, options, standing);
     if (standing !== undefined) this.delivers(standing.then(() => undefined));
     introspection.sent(record, sent, this.running?.id ?? this.attempt?.id);
     return sent;
-  }
-
-  /** Registers the one handler of a stream; the returned function removes it. */
-  addEventHandler(handler: EventHandler, stream: Address, options: HandlerOptions = {}): () => void {
-    return this.#components.events.addHandler(this.#components.events.stream(stream), handler, options);
-  }
-
-  /** Closes the stream until a handler is registered again: its sends are dropped and do not wait. */
-  closeStream(stream: Address, why: string): void {
-    this.#components.events.closeStream(this.#components.events.stream(stream), why);
-  }
-
-  /** Loads handlers by the stream's link; without a loader, sends wait until a handler is registered. */
-  set handlerLoader(loader: HandlerLoader | undefined) {
-    this.#components.events.handlerLoader = loader;
-  }
-
-  /** Lists the running asynchronous stream handlers. */
-  set board(board: WorkBoard | undefined) {
-    this.#components.events.board = board;
-  }
-
-  /**
-   * Ties work to the current attempt or transaction, whose commit calls back when it is applied, confirmed or failed.
-   * False if there is none.
-   */
-  launch(launch: Launch): boolean {
-    return this.#components.events.launch(launch);
   }
 
   /** The attempt of a handler whose code executes. */
@@ -258,12 +157,7 @@ export class Scheduler implements Disposable {
   }
 
   getQueues(): readonly QueueSnapshot[] {
-    return this.#components.events.snapshot();
-  }
-
-  /** Drops the waiting sends of a space that is about to close. */
-  closeStreams(replica: Replica): void {
-    this.#components.events.close(replica);
+    return this.parts.events.snapshot();
   }
 
   // Labels
@@ -274,35 +168,16 @@ export class Scheduler implements Disposable {
     return labelSeen(address, false);
   }
 
-  /** Adds labels to a place in memory only, without a commit. */
-  declareLabel(address: Address, label: Label): void {
-    this.#components.flow.declare(address, label);
-  }
-
-  undeclareLabel(address: Address, names: readonly string[]): void {
-    this.#components.flow.undeclare(address, names);
-  }
-
   // Lifecycle
   // ------------------------------------------------------------------------------------------------------------
 
   register(spec: NodeSpec): SchedulerNode {
-    return this.#components.lifecycle.register(spec);
-  }
-
-  /** The run of its creator makes a computation again, with another function. */
-  remake(node: SchedulerNode, compute: NodeSpec["run"], persisted: Persisted | undefined): void {
-    this.#components.lifecycle.remake(node, compute, persisted);
+    return this.parts.lifecycle.register(spec);
   }
 
   /** Removes a node, and the nodes that its runs created. */
   remove(node: SchedulerNode): void {
-    this.#components.lifecycle.remove(node);
-  }
-
-  /** Removes a node for good, with its stored row and output. */
-  discard(node: SchedulerNode): void {
-    this.#components.lifecycle.discard(node);
+    this.parts.lifecycle.remove(node);
   }
 
   /**
@@ -310,18 +185,18 @@ export class Scheduler implements Disposable {
    * when all are looked up; no node runs until then.
    */
   resume<T>(build: () => T): Promise<T> {
-    return this.#components.persistence.resume(build);
+    return this.parts.persistence.resume(build);
   }
 
   /** Removes the nodes that write into a space, which is about to close. */
   removeWritersOf(replica: Replica): void {
-    const { lifecycle, registry } = this.#components;
+    const { lifecycle, registry } = this.parts;
     for (const node of [...registry.all()]) if (writesInto(node, replica)) lifecycle.remove(node);
   }
 
   /** Forgets a closed space. */
   detach(replica: Replica): void {
-    const { documents, invalidation, persistence, turns } = this.#components;
+    const { documents, invalidation, persistence, turns } = this.parts;
     documents.forget(replica);
     invalidation.detach(replica);
     persistence.forget(replica);
@@ -330,17 +205,17 @@ export class Scheduler implements Disposable {
 
   /** Reports the unfinished work of a space that is about to close. */
   tellUnfinished(replica: Replica, graceMs: number): void {
-    tellUnfinished(this.#components, replica, graceMs);
+    tellUnfinished(this.parts, replica, graceMs);
   }
 
   /** Disposes without waiting for unfinished runs, which leave no effect. */
   abandon(): void {
-    letGoOfRuns(this.#components);
+    letGoOfRuns(this.parts);
     this.dispose();
   }
 
   dispose(): void {
-    const { events, invalidation, persistence, settle } = this.#components;
+    const { events, invalidation, persistence, settle } = this.parts;
     events.close();
     invalidation.dispose();
     persistence.dispose();
@@ -352,7 +227,7 @@ export class Scheduler implements Disposable {
   }
 
   [INSPECT](): string {
-    return `Scheduler of ${this.#components.registry.size} nodes`;
+    return `Scheduler of ${this.parts.registry.size} nodes`;
   }
 
   // Demand and flow
@@ -383,12 +258,12 @@ export class Scheduler implements Disposable {
 
   /** Resolves when no node can run and none is about to; gates of nodes that have run do not count. */
   idle(): Promise<void> {
-    return this.#runner.waitsForRest(() => this.#components.quiescence.idle());
+    return this.#runner.waitsForRest(() => this.parts.quiescence.idle());
   }
 
   /** Whether `idle` would resolve at once. */
   get isIdle(): boolean {
-    return this.#components.quiescence.isIdle;
+    return this.parts.quiescence.isIdle;
   }
 
   /**
@@ -396,7 +271,7 @@ export class Scheduler implements Disposable {
    * follow from an outcome count too.
    */
   async settled(): Promise<void> {
-    const { documents, persistence } = this.#components;
+    const { documents, persistence } = this.parts;
     do {
       await this.idle();
       await documents.settled();
@@ -410,118 +285,98 @@ export class Scheduler implements Disposable {
   pullOnce<T>(read: () => T, clearance?: readonly string[]): Promise<T> {
     const within = narrowed(clearance);
     // A handler may pull, because a pull does not wait for sends.
-    return this.#runner.waitsForRest(() => this.#components.pull.once(read, within), null);
-  }
-
-  /** Work outside of the graph that `idle` waits for. */
-  background(work: Promise<unknown>): void {
-    this.#components.quiescence.background(work);
+    return this.#runner.waitsForRest(() => this.parts.pull.once(read, within), null);
   }
 
   // Gates
   // ----------------------------------------------------------------------------------------------------------------
 
   setDebounce(node: SchedulerNode, ms: number): void {
-    this.#components.gates.setDebounce(node, ms);
-    this.#components.persistence.changed(node);
+    this.parts.gates.setDebounce(node, ms);
+    this.parts.persistence.changed(node);
   }
 
   clearDebounce(node: SchedulerNode): void {
-    this.#components.gates.setDebounce(node, 0);
-    this.#components.persistence.changed(node);
+    this.parts.gates.setDebounce(node, 0);
+    this.parts.persistence.changed(node);
   }
 
   setThrottle(node: SchedulerNode, ms: number): void {
-    this.#components.gates.setThrottle(node, ms);
-    this.#components.persistence.changed(node);
+    this.parts.gates.setThrottle(node, ms);
+    this.parts.persistence.changed(node);
   }
 
   clearThrottle(node: SchedulerNode): void {
-    this.#components.gates.setThrottle(node, 0);
-    this.#components.persistence.changed(node);
+    this.parts.gates.setThrottle(node, 0);
+    this.parts.persistence.changed(node);
   }
 
   setNoAutoDebounce(node: SchedulerNode, off: boolean): void {
-    this.#components.gates.setNoAutoDebounce(node, off);
-    this.#components.persistence.changed(node);
+    this.parts.gates.setNoAutoDebounce(node, off);
+    this.parts.persistence.changed(node);
   }
 
   /** Holds a node before its next run until the breakpoint is removed. */
   setBreakpoint(node: SchedulerNode, on: boolean): void {
-    this.#components.gates.setBreakpoint(node, on);
+    this.parts.gates.setBreakpoint(node, on);
   }
 
   // Introspection
   // --------------------------------------------------------------------------------------------------------
 
   getGraphSnapshot(): readonly NodeSnapshot[] {
-    return this.#components.introspection.snapshot();
+    return this.parts.introspection.snapshot();
   }
 
   getStats(): SchedulerStats {
-    return statsOf(this.#components);
+    return statsOf(this.parts);
   }
 
   getActionStats(): readonly ActionStats[] {
-    return this.#components.introspection.actionStats();
+    return this.parts.introspection.actionStats();
   }
 
   /** Violated invariants and misbehaving nodes. */
   runDiagnosis(): Diagnosis {
-    return diagnose(this.#components);
+    return diagnose(this.parts);
   }
 
   /** Throws if an invariant is violated. Must not be called during a run. */
   checkInvariants(): void {
-    requireConsistent(this.#components);
-  }
-
-  /** The computation that writes the document of this id. */
-  computationOf(replica: Replica, id: string): SchedulerNode | undefined {
-    return this.#components.documents.computationOf(replica, id);
+    requireConsistent(this.parts);
   }
 
   find(id: string): SchedulerNode | undefined {
-    return this.#components.registry.find(id);
+    return this.parts.registry.find(id);
   }
 
   /** Turns one topic of `getTrace` on or off. */
   setTraceEnabled(topic: TraceTopic, on: boolean): void {
-    this.#components.trace[topic].on = on;
+    this.parts.trace[topic].on = on;
   }
 
   getTrace(topic: TraceTopic = "run"): readonly TraceEntry[] {
-    return this.#components.trace[topic].entries;
+    return this.parts.trace[topic].entries;
   }
 
   why(id: string): readonly WhyStep[] {
-    return this.#components.introspection.why(id);
+    return this.parts.introspection.why(id);
   }
 
   whyNot(id: string): WhyNot {
-    return this.#components.introspection.whyNot(id);
-  }
-
-  /** Makes every computation run twice, to check that it writes the same; for tests. */
-  set idempotencyCheck(on: boolean) {
-    this.#components.introspection.checksIdempotency = on;
+    return this.parts.introspection.whyNot(id);
   }
 
   get notIdempotent(): readonly string[] {
-    return this.#components.introspection.notIdempotent;
-  }
-
-  /** Tells the error listeners of an error that belongs to no node. */
-  report(error: unknown): void {
-    this.#components.introspection.report(error, undefined);
+    return this.parts.introspection.notIdempotent;
   }
 
   onError(listener: ErrorListener): () => void {
-    return this.#components.introspection.onError(listener);
+    return this.parts.introspection.onError(listener);
   }
 
   onConsole(listener: (line: string) => void): () => void {
-    return this.#components.introspection.onConsole(listener);
+    return this.parts.introspection.onConsole(listener);
   }
 }
 

@@ -163,11 +163,18 @@ export class Replica implements AsyncDisposable {
     return documents[0]?.id;
   }
 
-  /** The pending commit of this replica that carries this receipt. */
-  pendingReceipt({ scope, id }: DocumentRef): Commit | undefined {
-    for (const commit of this.#confirmation.pending)
-      if (commit.receipt?.id === id && commit.receipt.scope === scope) return commit;
-    return this.find({ scope, id })?.pending[0]?.commit;
+  /** For each receipt the pending commit of this replica that carries it, if there is one. */
+  pendingReceipts(refs: readonly DocumentRef[]): readonly (Commit | undefined)[] {
+    const names = new Set(refs.map(({ id }) => id));
+    const commits = new Map<string, PendingCommit>();
+    for (const commit of this.#confirmation.pending) {
+      const { receipt } = commit;
+      if (receipt !== undefined && names.has(receipt.id)) commits.set(receipt.id, commit);
+    }
+    return refs.map((ref) => {
+      const commit = commits.get(ref.id);
+      return commit?.receipt?.scope === ref.scope ? commit : this.find(ref)?.pending[0]?.commit;
+    });
   }
 
   /** Notified of receipts in commits of other sessions, by name, and of a gap in the feed that may hide some. */

@@ -64,7 +64,18 @@ export class HandledIds {
     const isKnown = this.#current.has(first, second) || this.#older?.has(first, second) === true;
     // Also one that is known, or taken for known: it has to outlast the older generation, and the floor to count it.
     this.#add(first, second, madeAtMs);
-    return !isKnown && madeAtMs > this.#floorMs && madeAtMs <= nowMs + ID_AHEAD_MS_MAX;
+    return !isKnown && this.#isRecent(madeAtMs, nowMs);
+  }
+
+  /** Whether `isNew` would deny it for its time alone; the id is not known by it. */
+  isInDoubt(id: string, nowMs: number): boolean {
+    const madeAtMs = timeInId(id);
+    return madeAtMs === undefined || !this.#isRecent(madeAtMs, nowMs);
+  }
+
+  /** Whether the time of an id is one that no receipt of the store has. */
+  #isRecent(madeAtMs: number, nowMs: number): boolean {
+    return madeAtMs > this.#floorMs && madeAtMs <= nowMs + ID_AHEAD_MS_MAX;
   }
 
   #add(first: number, second: number, madeAtMs: number): void {

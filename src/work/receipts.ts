@@ -1,11 +1,13 @@
 /**
  * Looks for the receipt of an invocation before its handler is called, past the replica: a receipt is not made a
- * document in memory for that. Looks of one turn go to the store in one call. SPEC: U5-U8, U11.
+ * document in memory for that. Looks of one turn go to the store in one call. A command that waits in a mailbox is
+ * looked up while it waits, together with those around it. SPEC: U5-U8, U11.
  */
 import type { Host } from "../host/host.ts";
-import { ID_AHEAD_MS_MAX, RECEIPTS_KEEP_MS_MIN } from "../limits.ts";
+import { ID_AHEAD_MS_MAX, LOOKS_AHEAD_MAX, RECEIPTS_KEEP_MS_MIN } from "../limits.ts";
 import { firstIdAt } from "../message/id-time.ts";
 import type { Json } from "../message/json.ts";
+import type { Commit } from "../store/commit.ts";
 import type { DocumentRef } from "../store/document.ts";
 import { requireAbsent } from "../store/receipt.ts";
 import { commandOf, type Invocation, madeAt, receiptOf } from "../store/receipt-name.ts";
@@ -20,12 +22,29 @@ export type Known =
   /** It was made before the horizon: the store cannot tell any more. */
   | { readonly kind: "too-old"; readonly rejection: Rejection };
 
+/** For each receipt of some looks its pending commit in this process, and its stored value. */
+interface Found {
+  readonly pending: readonly (Commit | undefined)[];
+  readonly values: readonly (Json | undefined)[];
+}
+
 interface Looks {
   readonly refs: DocumentRef[];
-  readonly values: Promise<readonly (Json | undefined)[]>;
+  readonly found: Promise<Found>;
+}
+
+/** A look for a command that waits for its turn. */
+interface LookAhead {
+  readonly answer: Promise<Known>;
+  /** Once the store has answered. */
+  known: Known | undefined;
 }
 
 const NEW: Known = { kind: "new" };
+/** A turn of the loop takes one or two. */
+const QUIET_JOBS = 4;
+/** More would hold up the process for a millisecond. */
+const LOOKS_AT_ONCE_MAX = 256;
 /** Names of receipts of commands begin with it. */
 const COMMANDS = receiptOf({ kind: "command", id: "" }).id;
 
@@ -35,6 +54,8 @@ export class Receipts {
   readonly #commands = new HandledIds();
   /** Looks that go to the store at the end of this turn. */
   #looks: Looks | undefined;
+  /** By the name of the receipt, until the turn of the command or until a commit writes the receipt. */
+  readonly #ahead = new Map<string, LookAhead>();
 
   constructor(host: Host, replica: Replica) {
     this.#host = host;
@@ -43,8 +64,12 @@ export class Receipts {
       noted: (name) => {
         const id = commandOf(name);
         if (id !== undefined) this.isNew(id);
+        this.written(name);
       },
-      missed: () => this.#commands.forget(host.now()),
+      missed: () => {
+        this.#commands.forget(host.now());
+        this.#ahead.clear();
+      },
     };
     // Until it is known, or if it cannot be, every id is looked up.
     this.#floor().then(
@@ -60,11 +85,49 @@ export class Receipts {
     return this.#commands.isNew(commandId, this.#host.now());
   }
 
-  async look(invocation: Invocation): Promise<Known> {
+  /** Begins to look for the receipt of a command that waits for its turn, if its id is in doubt. */
+  lookAhead(invocation: Invocation): void {
+    if (!this.#commands.isInDoubt(invocation.id, this.#host.now())) return;
     const ref = receiptOf(invocation);
+    if (this.#ahead.has(ref.id)) return;
+    // Commands that never have a turn leave theirs behind. All others look again at their turn.
+    if (this.#ahead.size >= LOOKS_AHEAD_MAX) this.#ahead.clear();
+    const look: LookAhead = { answer: this.#look(ref), known: undefined };
+    look.answer.then(
+      (known) => {
+        look.known = known;
+      },
+      // The command is told at its turn.
+      () => undefined,
+    );
+    this.#ahead.set(ref.id, look);
+  }
+
+  /** A commit that writes this receipt is on its way: looks from before it are void. */
+  written(name: string): void {
+    if (this.#ahead.size > 0) this.#ahead.delete(name);
+  }
+
+  /** Looks for the receipt of an invocation; without a promise if that was done ahead. */
+  look(invocation: Invocation): Known | Promise<Known> {
+    const ref = receiptOf(invocation);
+    const ahead = this.#ahead.get(ref.id);
+    if (ahead === undefined) return this.#look(ref);
+    this.#ahead.delete(ref.id);
+    return ahead.known ?? ahead.answer;
+  }
+
+  async #look(ref: DocumentRef): Promise<Known> {
+    const looks = this.#looks ?? this.#collect();
+    const at = looks.refs.push(ref) - 1;
+    const { pending, values } = await looks.found;
     // An attempt of this process may be about to leave it.
-    for (let own = this.#replica.pendingReceipt(ref); own; own = this.#replica.pendingReceipt(ref)) await own.outcome;
-    const value = await this.#load(ref);
+    const own = pending[at];
+    if (own !== undefined) {
+      await own.outcome;
+      return this.#look(ref);
+    }
+    const value = values[at];
     if (value !== undefined) return { kind: "handled", value };
     // Receipts are kept for an hour at least. Clocks may differ by more: then the commit is refused instead.
     const madeAtMs = madeAt(ref.id) ?? Number.POSITIVE_INFINITY;
@@ -78,21 +141,25 @@ export class Receipts {
     return outcome.kind === "rejected" && outcome.reason === "too-old" ? { kind: "too-old", rejection: outcome } : NEW;
   }
 
-  async #load(ref: DocumentRef): Promise<Json | undefined> {
-    const looks = this.#looks ?? this.#collect();
-    const at = looks.refs.push(ref) - 1;
-    return (await looks.values)[at];
-  }
-
   #collect(): Looks {
     const refs: DocumentRef[] = [];
-    const values = Promise.resolve().then(async () => {
-      this.#looks = undefined;
+    const found = this.#gathered(refs).then(async () => {
+      const pending = this.#replica.pendingReceipts(refs);
       const { documents } = await this.#replica.loadStored(refs);
-      return documents.map(({ value }) => value);
+      return { pending, values: documents.map(({ value }) => value) };
     });
-    this.#looks = { refs, values };
+    this.#looks = { refs, found };
     return this.#looks;
+  }
+
+  /** Resolves when no look was added during some promise jobs: messages of a burst come one by one, each in a job. */
+  async #gathered(refs: readonly DocumentRef[]): Promise<void> {
+    for (let quietJobs = 0; quietJobs < QUIET_JOBS && refs.length < LOOKS_AT_ONCE_MAX; ) {
+      const before = refs.length;
+      await undefined;
+      quietJobs = refs.length > before ? 0 : quietJobs + 1;
+    }
+    this.#looks = undefined;
   }
 
   /**

@@ -123,7 +123,7 @@ describe("documents that only cells lead to", () => {
     const replica = space.replica("s");
     space.stream("handled").handle(() => null);
     for (let i = 0; i < CLOSED_STREAMS_MAX + 500; i++) {
-      scheduler.closeStream(space.stream(`s ${i}`).address, "it is over");
+      scheduler.parts.events.closeStream(space.stream(`s ${i}`).address, "it is over");
       if (i % 100 === 0) await quiet();
     }
     await quiet();

@@ -53,9 +53,12 @@ describe("labels", () => {
     expect(await seen(() => doc.key("a").key("c").get())).toBe(2);
     expect(await seen(() => doc.key("a/b").get())).toBe(3);
     expect(await seen(() => doc.get())).toBe("LABEL_REFUSED");
-    expect(await seen(() => Object.keys(space.scheduler.read(doc.address, true) as object))).toEqual(["a", "a/b"]);
+    expect(await seen(() => Object.keys(space.scheduler.parts.runner.read(doc.address, true) as object))).toEqual([
+      "a",
+      "a/b",
+    ]);
     // A shallow read shows which keys there are.
-    expect(await seen(() => space.scheduler.read(doc.key("a").address, true))).toBe("LABEL_REFUSED");
+    expect(await seen(() => space.scheduler.parts.runner.read(doc.key("a").address, true))).toBe("LABEL_REFUSED");
     expect(space.labelsOf(doc.key("a"))).toEqual(["s"]);
     expect(space.labelsOf(doc.key("a").key("c"))).toEqual([]);
   });

@@ -113,7 +113,7 @@ describe("a computation that a run makes again", () => {
 
   test("[R8] [R27] a list that a run makes again has its function, and keeps its children", async () => {
     const { space, scheduler, a, runs } = await made();
-    scheduler.idempotencyCheck = true;
+    scheduler.parts.introspection.checksIdempotency = true;
     const list = space.cell<{ id: string; n: number }[]>("list");
     list.set([
       { id: "p", n: 1 },

@@ -75,7 +75,7 @@ describe("a space with a listener", () => {
     const { space } = await setup({ scheduler, onError: (error) => heard.push(error) });
     await space.close();
     scheduler.onError(() => undefined);
-    scheduler.report(new Error("later"));
+    scheduler.parts.introspection.report(new Error("later"));
     expect(heard).toEqual([]);
   });
 });

@@ -8,7 +8,7 @@ describe("a stream at a place below the root of its document", () => {
     const doc = space.cell<Record<string, number>>("doc");
     doc.set({});
     const place = doc.key("orders");
-    scheduler.addEventHandler((value) => value, place.address, { name: "takes orders" });
+    scheduler.parts.events.addHandler((value) => value, place.address, { name: "takes orders" });
     const unread = doc.key("unread").address;
     for (let i = 0; i <= 2 * ADDRESSES_UNREAD_MAX; i++) {
       doc.key(`k ${i}`).get();

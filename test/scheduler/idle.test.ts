@@ -81,7 +81,9 @@ describe("idle, settled and the end", () => {
   test("[R6] idle waits for background work, also for work that fails", async () => {
     const { space, scheduler, quiet } = await setup();
     const gate = new Gate();
-    space.effect(() => scheduler.background(gate.opened.then(() => Promise.reject(new Error("failed")))));
+    space.effect(() =>
+      scheduler.parts.quiescence.background(gate.opened.then(() => Promise.reject(new Error("failed")))),
+    );
     const idle = watch(space.idle());
     await quiet();
     expect(idle.done).toBe(false);

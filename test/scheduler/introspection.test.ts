@@ -6,7 +6,7 @@ import { Calls, setup } from "./scheduler-setup.ts";
 describe("the idempotency check", () => {
   async function checked() {
     const parts = await setup();
-    parts.scheduler.idempotencyCheck = true;
+    parts.scheduler.parts.introspection.checksIdempotency = true;
     const errors = new Calls();
     parts.scheduler.onError((error) => errors.note((error as Error).message));
     return { ...parts, errors };

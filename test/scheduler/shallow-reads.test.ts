@@ -11,7 +11,7 @@ async function sleeper(before: object) {
   const runs = new Calls();
   const keys = space.computed("keys", () => {
     runs.note(1);
-    return Object.keys((scheduler.read(a, true) ?? {}) as object).toSorted();
+    return Object.keys((scheduler.parts.runner.read(a, true) ?? {}) as object).toSorted();
   });
   const look = async () => {
     const seen = new Calls<unknown>();
@@ -54,7 +54,7 @@ describe("a shallow read", () => {
     await theirs.pull();
     const runs = new Calls();
     const a = doc.address.at(["a"]);
-    space.effect(() => runs.note(Object.keys(scheduler.read(a, true) as object)));
+    space.effect(() => runs.note(Object.keys(scheduler.parts.runner.read(a, true) as object)));
     await quiet();
     expect(runs.take()).toEqual([["b"]]);
     theirs.key("a").key("b").key("d").set(1);

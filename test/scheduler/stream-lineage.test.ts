@@ -329,10 +329,10 @@ describe("lineage of handlers' launches", () => {
 
   test("[I10] a send outside of attempts is tied to no commit", async () => {
     const { scheduler, space } = await setup();
-    expect(scheduler.launch(new Told())).toBe(false);
+    expect(scheduler.parts.events.launch(new Told())).toBe(false);
     const told = new Told();
     const stream = space.stream("stream");
-    stream.handle(() => scheduler.launch(told));
+    stream.handle(() => scheduler.parts.events.launch(told));
     stream.send(0);
     await space.settled();
     expect(told.steps).toEqual(["started", "confirmed"]);

@@ -386,7 +386,7 @@ describe("order and consistency of sends", () => {
     const stream = space.stream<number>("stream");
     const sent = stream.send(1);
     await space.idle();
-    scheduler.closeStream(stream.address, "its piece has stopped");
+    scheduler.parts.events.closeStream(stream.address, "its piece has stopped");
     expect(scheduler.getQueues()[0]?.unhandled).toEqual([]);
     expect(await sent.outcome).toMatchObject({ kind: "dropped", reason: "closed", message: "its piece has stopped" });
   });
@@ -409,7 +409,7 @@ describe("order and consistency of sends", () => {
     const { space, scheduler } = await setup();
     const [a, b] = [space.stream<number>("a"), space.stream<number>("b")];
     const seen = new Calls<string>();
-    scheduler.handlerLoader = async (link) => {
+    scheduler.parts.events.handlerLoader = async (link) => {
       await Promise.resolve();
       if (link.includes('"a"')) a.handle((value) => seen.note(`a ${value}`));
     };

@@ -104,7 +104,7 @@ describe("the context of a handler", () => {
   test("[U45] a computed value that a handler reads does not see the handler's writes, and its reads are its own", async () => {
     const { world, process, send } = await setup(async ({ space }) => {
       const n = space.cell<number>("n", 1);
-      const twice = space.scheduler.computationOf(space.replica(space.name), "twice");
+      const twice = space.scheduler.parts.documents.computationOf(space.replica(space.name), "twice");
       n.set(10);
       await tick(process);
       space.cell("seen").set([n.get() ?? 0, twice?.output?.value ?? null]);

@@ -61,7 +61,7 @@ describe("ids of handled commands", () => {
 });
 
 /** A process whose command adds to a counter, with the loads that reach its store counted. */
-async function counting(world: World) {
+async function counting(world: World, before?: (id: string) => Promise<void> | undefined) {
   const process = await world.process();
   const total = process.space.cell<number>("total", 0);
   await world.run(() => total.pull());
@@ -71,15 +71,20 @@ async function counting(world: World) {
     if (method === "load") loads++;
     return {};
   };
-  const add = (_data: unknown, tx: Tx) => {
-    calls++;
+  const increase = (tx: Tx) => {
     tx.set(total, (tx.get(total) ?? 0) + 1);
     return null;
   };
+  const add = (_data: unknown, tx: Tx) => {
+    calls++;
+    const waited = before?.(tx.message?.metadata.id ?? "");
+    return waited === undefined ? increase(tx) : waited.then(() => increase(tx));
+  };
   const entry = await commandEntry.open(process as Process, add);
   await world.settle();
-  const handle = (id: string) => world.run(() => entry.handle(id, null));
-  return { process, total, handle, loads: () => loads, calls: () => calls };
+  const send = (id: string) => entry.handle(id, null);
+  const handle = (id: string) => world.run(() => send(id));
+  return { process, total, handle, send, loads: () => loads, calls: () => calls };
 }
 
 describe("looking for receipts", () => {
@@ -118,5 +123,37 @@ describe("looking for receipts", () => {
     await there.handle(id);
     await world.settle();
     expect(seen).toEqual([1]);
+  });
+
+  test("[U6] the receipts of commands that come together are looked up in few calls", async () => {
+    const world = new World(memoryWorlds);
+    const { process, send, loads, calls } = await counting(world);
+    const ids = Array.from({ length: 50 }, (_, n) => `order-${n}`);
+    const handleAll = () => world.run(() => Promise.all(ids.map(send)));
+    expect((await handleAll()).map(({ kind }) => kind)).toEqual(ids.map(() => "done"));
+    expect(await world.stored("total")).toBe(50);
+    const before = calls();
+    await handleAll();
+    expect([calls(), await world.stored("total")]).toEqual([before, 50]);
+    expect(loads()).toBeLessThan(10);
+    expect(process.errors).toEqual([]);
+  });
+
+  test("[U6] a command that another process handles while it waits in a mailbox is answered from that receipt", async () => {
+    const world = new World(memoryWorlds);
+    let release: () => void = () => undefined;
+    const held = new Promise<void>((resolve) => {
+      release = resolve;
+    });
+    const here = await counting(world, (id) => (id === "slow" ? held : undefined));
+    const there = await counting(world);
+    const ended = [here.send("slow"), here.send("order-1")];
+    await world.settle();
+    expect([here.calls(), here.loads()]).toEqual([1, 1]);
+    await there.handle("order-1");
+    await world.settle();
+    release();
+    expect((await world.run(() => Promise.all(ended))).map(({ kind }) => kind)).toEqual(["done", "done"]);
+    expect([here.calls(), there.calls(), await world.stored("total")]).toEqual([1, 1, 2]);
   });
 });

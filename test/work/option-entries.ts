@@ -184,7 +184,7 @@ const streamEntry: OptionEntryPoint = {
   ...{ isOrdered: true, isParallel: false, boardType: "send" },
   async open({ host, space }, handler, options) {
     const board = new WorkBoard(host);
-    space.scheduler.board = board;
+    space.scheduler.parts.events.board = board;
     const stream = space.stream<Json>("cases");
     stream.handle((data, tx) => handler(data, tx), options as HandleOptions<Json>);
     const answers: string[] = [];
