@@ -32,6 +32,8 @@ await build({
   // Without `using` and other new syntax: browsers and bundlers load the core too.
   transform: { target: "node22.18" },
   logLevel: "warn",
+  // A report of slow plugins is no news for a user of `npm start`.
+  checks: { pluginTimings: false },
   output: {
     dir: folder,
     format: "esm",
