@@ -1,6 +1,6 @@
 /**
- * The types of the public API. `npm run types` checks this file without running it: a line that follows `@ts-expect-error` must not
- * compile, and every other line must.
+ * The types of the public API. `npm run types` checks this file without running it: a line that follows
+ * `@ts-expect-error` must not compile, and every other line must.
  */
 import { expectTypeOf } from "vitest";
 import { z } from "zod";

@@ -23,7 +23,10 @@ function sources(): string[] {
     .map((name) => readFileSync(join(ROOT, "src", name), "utf8"));
 }
 
-/** Codes as the source declares them: in unions named `…ErrorCode` and `RejectionReason`, of a class with one code, and those of answers. */
+/**
+ * Codes as the source declares them: in unions named `…ErrorCode` and `RejectionReason`, of a class with one code, and
+ * those of answers.
+ */
 function codesIn(source: string): string[] {
   const text = source.replaceAll(/\/\*.*?\*\//gs, "").replaceAll(/\/\/.*$/gm, "");
   const unions = text.matchAll(/type (?:\w*ErrorCode|RejectionReason) =([^;]*);/g);
