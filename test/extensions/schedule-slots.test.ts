@@ -44,7 +44,7 @@ async function rows({ store }: Party) {
   return (await store.dueRows(NEVER_MS, 9, SCHEDULE_KIND)).map((row) => slotIn(row));
 }
 
-/** A slot whose process has read that there is none, and writes only when it is released. */
+/** A slot of a process that has read its absence, and writes only when it is released. */
 async function stoppedBeforeItWrites({ parts, store }: Party) {
   const read = Promise.withResolvers<void>();
   const go = Promise.withResolvers<void>();
@@ -62,7 +62,7 @@ async function stoppedBeforeItWrites({ parts, store }: Party) {
   return { slot, go: go.resolve };
 }
 
-/** A table whose next change is made, and its answer lost. */
+/** A table with a next change that is made without an answer. */
 function losingAnswers(store: Store): DueTable & { lose(): void } {
   let losing = false;
   return {
