@@ -14,7 +14,7 @@ import { DEPTH_MAX, OBJECT_KEYS_MAX, PAYLOAD_BYTES_MAX } from "../limits.ts";
 import { checkMessage, ID_LENGTH_MAX, isId, type Message } from "../message/envelope.ts";
 import { isCleanText, type JsonLimits } from "../message/json.ts";
 import { cloneJson } from "../message/json-copy.ts";
-import { causedBy, newEvent as eventMessage, type Lineage } from "../message/lineage.ts";
+import { causedBy, eventMessage, type Lineage } from "../message/lineage.ts";
 import { problemText, show, within } from "../message/problem.ts";
 import type { CommitOutcome } from "../store/commit.ts";
 import type { JournalEntry } from "../store/journal.ts";

@@ -5,7 +5,7 @@
  */
 import type { Host } from "../host/host.ts";
 import type { JsonObject } from "../message/json.ts";
-import { newEvent } from "../message/lineage.ts";
+import { eventMessage } from "../message/lineage.ts";
 import type { NodeAddress } from "../scheduler/node.ts";
 import type { Scheduler } from "../scheduler/scheduler.ts";
 import type { CommitOutcome } from "../store/commit.ts";
@@ -120,7 +120,7 @@ async function copyOut(
 }
 
 function journal(host: Host, transaction: Transaction, data: JsonObject): void {
-  const message = newEvent(host, "Label.Declassified", data);
+  const message = eventMessage(host, "Label.Declassified", data);
   transaction.entries.push({ message, topic: TOPIC, source: "labels", as: { status: "pending" } });
 }
 

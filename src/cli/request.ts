@@ -6,7 +6,7 @@ import { systemHost } from "../host/system-host.ts";
 import { isMessageType, type Message } from "../message/envelope.ts";
 import type { ErrorData } from "../message/error-data.ts";
 import type { Json } from "../message/json.ts";
-import { newCommand, newEvent, newQuery } from "../message/lineage.ts";
+import { commandMessage, eventMessage, queryMessage } from "../message/lineage.ts";
 import { nearWord } from "../message/near-word.ts";
 import { isTopic, topicType } from "../message/topic.ts";
 import { connectKernel, dataArgument } from "./connection.ts";
@@ -41,7 +41,7 @@ export const send = talking({
   name: "send",
   summary: "send a command to the running kernel and print its reply",
   example: `millrace send Memory.Set '{"key": "/colour", "value": "green"}'`,
-  make: (type, data) => newCommand(systemHost(), type, data),
+  make: (type, data) => commandMessage(systemHost(), type, data),
   missing: NAME_A_TYPE,
 });
 
@@ -49,7 +49,7 @@ export const sendRequest = talking({
   name: "query",
   summary: "ask the running kernel and print its reply",
   example: `millrace query Memory.Get '{"key": "/colour"}'`,
-  make: (type, data) => newQuery(systemHost(), type, data),
+  make: (type, data) => queryMessage(systemHost(), type, data),
   missing: NAME_A_TYPE,
 });
 
@@ -67,7 +67,7 @@ function publication(type: string, data: Json): Message {
   // Manifests and the journal use topics, so a user may have copied one.
   if (!isMessageType(type) && isTopic(type))
     throw new UsageError(`${type} is a topic; name the type: millrace emit ${topicType(type)}`);
-  return newCommand(host, "Journal.Publish", { type: newEvent(host, type, data).type, data });
+  return commandMessage(host, "Journal.Publish", { type: eventMessage(host, type, data).type, data });
 }
 
 async function run(call: VerbCall, make: Make, missing: string): Promise<ExitCode> {

@@ -6,7 +6,7 @@ import type { AppEvent, Caller, CallOptions, EventsOptions, Live, Result } from 
 import { LiveValues } from "../app/live-values.ts";
 import { type ErrorData, Failure, failureFrom } from "../message/error-data.ts";
 import type { Json } from "../message/json.ts";
-import { newCommand } from "../message/lineage.ts";
+import { commandMessage } from "../message/lineage.ts";
 import type { KernelClient, Status } from "./kernel-client.ts";
 import type { Source } from "./link.ts";
 import { messagesOf, pauseOrAbort, reconnectMs } from "./message-stream.ts";
@@ -116,7 +116,7 @@ async function watch(source: Source, { type, data, signal }: Watched, listener: 
   let failures = 0;
   while (!signal.aborted) {
     try {
-      const request = newCommand(source.host, "Sys.Watch", {
+      const request = commandMessage(source.host, "Sys.Watch", {
         type,
         data,
         ...(version === undefined ? {} : { version }),

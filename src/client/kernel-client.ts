@@ -14,7 +14,7 @@ import { CLIENT_RECONNECT_MS_MAX, CLIENT_RECONNECT_START_MS, CLIENT_TIMEOUT_MS }
 import type { Message } from "../message/envelope.ts";
 import { type ErrorData, errorData, Failure, failureFrom, isFailure } from "../message/error-data.ts";
 import type { Json } from "../message/json.ts";
-import { newCommand, newQuery } from "../message/lineage.ts";
+import { commandMessage, queryMessage } from "../message/lineage.ts";
 import type { ClientLink, Source } from "./link.ts";
 import type { ClientHost } from "./page-host.ts";
 import { type EventSubscribeOptions, type StreamedEvent, subscribe } from "./subscription.ts";
@@ -104,7 +104,7 @@ export class KernelClient<Types extends Exchanges = AnyExchanges> implements Asy
     data: Types[Type]["input"],
     options?: RequestOptions,
   ): Promise<Types[Type]["output"]> {
-    return dataOf(await this.request(newCommand(this.#host, type, data as Json), options));
+    return dataOf(await this.request(commandMessage(this.#host, type, data as Json), options));
   }
 
   async query<Type extends keyof Types & string>(
@@ -112,12 +112,12 @@ export class KernelClient<Types extends Exchanges = AnyExchanges> implements Asy
     data: Types[Type]["input"],
     options?: RequestOptions,
   ): Promise<Types[Type]["output"]> {
-    return dataOf(await this.request(newQuery(this.#host, type, data as Json), options));
+    return dataOf(await this.request(queryMessage(this.#host, type, data as Json), options));
   }
 
   /** Publishes an event; resolves with its id in the journal once it is durable. */
   async emit(type: string, data: Json, options?: RequestOptions): Promise<number> {
-    const answer = await this.request(newCommand(this.#host, "Journal.Publish", { type, data }), options);
+    const answer = await this.request(commandMessage(this.#host, "Journal.Publish", { type, data }), options);
     return (dataOf(answer) as { id: number }).id;
   }
 

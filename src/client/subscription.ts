@@ -7,7 +7,7 @@
 import type { Message } from "../message/envelope.ts";
 import { type ErrorData, Failure, failureFrom, isFailure } from "../message/error-data.ts";
 import { isJsonObject } from "../message/json.ts";
-import { newCommand } from "../message/lineage.ts";
+import { commandMessage } from "../message/lineage.ts";
 import type { Source } from "./link.ts";
 import { messagesOf, pauseOrAbort, reconnectMs } from "./message-stream.ts";
 
@@ -82,7 +82,7 @@ async function* oneConnection(
   { types, topics, from, signal }: EventSubscribeOptions,
 ): AsyncGenerator<StreamedEvent, void> {
   const wanted = { ...(types && { types }), ...(topics && { topics }), ...(from === undefined ? {} : { from }) };
-  for await (const message of messagesOf(source, newCommand(source.host, "Sys.Subscribe", wanted), signal)) {
+  for await (const message of messagesOf(source, commandMessage(source.host, "Sys.Subscribe", wanted), signal)) {
     if (message.kind === "event") {
       const { journalId, cursor } = message.metadata;
       yield { id: Number(journalId), cursor: String(cursor), message };

@@ -13,7 +13,7 @@ import { WEB_RECONNECT_MS_MAX, WEB_RECONNECT_START_MS, WEB_SILENCE_MS } from "..
 import { causationOf, type Message } from "../message/envelope.ts";
 import { Failure } from "../message/error-data.ts";
 import type { JsonObject } from "../message/json.ts";
-import { newCommand, newQuery } from "../message/lineage.ts";
+import { commandMessage, queryMessage } from "../message/lineage.ts";
 import type { ClientLink, LinkEvents, Source } from "./link.ts";
 import { pauseOrAbort } from "./message-stream.ts";
 import type { ClientHost } from "./page-host.ts";
@@ -130,8 +130,8 @@ class WebSource implements Source {
         // The answer shows that the token, or the cookie, is taken.
         const first =
           token === undefined
-            ? newQuery(this.host, "Syscall.Ping", null)
-            : newCommand(this.host, "Sys.Authenticate", { token });
+            ? queryMessage(this.host, "Syscall.Ping", null)
+            : commandMessage(this.host, "Sys.Authenticate", { token });
         socket.send(JSON.stringify(first));
       };
       socket.onmessage = () => {
@@ -187,7 +187,7 @@ class WebSource implements Source {
     if (stream === undefined) return;
     this.#streams.delete(link.request);
     // After a lost connection there is no stream any more.
-    if (this.#streams.delete(stream.id)) link.send(JSON.stringify(newCommand(this.host, stream.end, stream.data)));
+    if (this.#streams.delete(stream.id)) link.send(JSON.stringify(commandMessage(this.host, stream.end, stream.data)));
   }
 
   /** A network that is gone closes no socket: silence is answered by a ping, and further silence ends the socket. */
@@ -197,7 +197,7 @@ class WebSource implements Source {
       () => {
         if (!this.#heard) return socket.close();
         this.#heard = false;
-        socket.send(JSON.stringify(newQuery(this.host, "Syscall.Ping", null)));
+        socket.send(JSON.stringify(queryMessage(this.host, "Syscall.Ping", null)));
         this.#watchSilence(socket);
       },
       { keepAlive: false },

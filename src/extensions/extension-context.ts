@@ -18,7 +18,7 @@ import { contentId } from "../message/content-id.ts";
 import type { Message } from "../message/envelope.ts";
 import { type ErrorData, failureFrom } from "../message/error-data.ts";
 import { DATA_LIMITS, findImpurity, type Json, type JsonObject } from "../message/json.ts";
-import { type Lineage, newCommand, newEvent } from "../message/lineage.ts";
+import { commandMessage, eventMessage, type Lineage } from "../message/lineage.ts";
 import { show } from "../message/problem.ts";
 import { topicType } from "../message/topic.ts";
 import type { WorkSpace } from "../work/attempt.ts";
@@ -57,10 +57,10 @@ export interface EventContext {
 /** The context of a handler that was subscribed with a space. */
 export type EventTx = Tx;
 
-type EventWork = (newEvent: Event, tx: EventTx) => unknown;
+type EventWork = (eventMessage: Event, tx: EventTx) => unknown;
 
 /** The handler of a subscription of an extension. */
-export type EventHandler<Payload = Json> = (newEvent: Event<Payload>, context: EventContext) => unknown;
+export type EventHandler<Payload = Json> = (eventMessage: Event<Payload>, context: EventContext) => unknown;
 
 /** Options of a command that an extension sends. */
 export interface ExtensionCommandOptions {
@@ -182,13 +182,13 @@ export class ExtensionContext {
 
   #keyed(topic: string, payload: Json, key: string, lineage: Lineage): Message {
     const id = contentId(["emit", this.extensionId, topic, key]);
-    return newEvent({ id: () => id, now: () => this.#parts.host.now() }, topicType(topic), payload, lineage);
+    return eventMessage({ id: () => id, now: () => this.#parts.host.now() }, topicType(topic), payload, lineage);
   }
 
   /** Handles events with effect once: writes, events, receipt and delivery are one commit of the space. */
   subscribeEvent<Payload = Json>(
     topic: string,
-    handler: (newEvent: Event<Payload>, tx: EventTx) => unknown,
+    handler: (eventMessage: Event<Payload>, tx: EventTx) => unknown,
     options: Omit<TransactionalOptions, "subscriberId">,
   ): void;
   /**
@@ -201,7 +201,7 @@ export class ExtensionContext {
   ): void;
   subscribeEvent(
     topic: string,
-    handler: EventHandler<never> | ((newEvent: Event<never>, tx: EventTx) => unknown),
+    handler: EventHandler<never> | ((eventMessage: Event<never>, tx: EventTx) => unknown),
     options: Omit<SubscribeOptions<never>, "subscriberId"> & { readonly space?: WorkSpace } = {},
   ): void {
     this.#requireRunning();
@@ -219,13 +219,13 @@ export class ExtensionContext {
     const rest = { ...ofManifest, ...others, subscriberId: this.extensionId };
     const limitMs = timeoutMs ?? timeout ?? this.#parts.handlerTimeoutMs;
     if (space === undefined) {
-      const handle = (newEvent: Event, context: HandlerContext) =>
-        this.#handle(handler as EventHandler, newEvent, { context, host: this.host, limitMs });
+      const handle = (eventMessage: Event, context: HandlerContext) =>
+        this.#handle(handler as EventHandler, eventMessage, { context, host: this.host, limitMs });
       // Its time is measured here, because waiting for the agent does not count.
       const failed = onFailed as SubscribeOptions["onFailed"];
       bus.subscribe(topic, handle, { ...rest, ...(failed ? { onFailed: failed } : {}), timeoutMs: TIMER_DELAY_MS_MAX });
     } else {
-      const handle = (newEvent: Event, tx: Tx) => this.#handleOnce(handler as EventWork, newEvent, tx);
+      const handle = (eventMessage: Event, tx: Tx) => this.#handleOnce(handler as EventWork, eventMessage, tx);
       const failed = onFailed as TransactionalOptions["onFailed"];
       bus.subscribe(topic, handle, { ...rest, ...(failed ? { onFailed: failed } : {}), timeoutMs: limitMs, space });
     }
@@ -235,7 +235,7 @@ export class ExtensionContext {
 
   async #handle(
     handler: EventHandler,
-    newEvent: Event,
+    eventMessage: Event,
     parts: { readonly context: HandlerContext; readonly host: Host; readonly limitMs: number },
   ): Promise<void> {
     const { context } = parts;
@@ -254,11 +254,11 @@ export class ExtensionContext {
       emit,
     };
     const { activity, cause } = this.#parts;
-    const handling = new EventHandling(newEvent.message, parts);
-    await activity.during(() => cause.during(handling, () => handling.run(() => handler(newEvent, given))));
+    const handling = new EventHandling(eventMessage.message, parts);
+    await activity.during(() => cause.during(handling, () => handling.run(() => handler(eventMessage, given))));
   }
 
-  async #handleOnce(handler: EventWork, newEvent: Event, delivery: Tx): Promise<unknown> {
+  async #handleOnce(handler: EventWork, eventMessage: Event, delivery: Tx): Promise<unknown> {
     this.#requireRunning();
     if (this.#record.ended.signal.aborted) return new Promise(() => undefined);
     const tx = Tx.restricted(delivery, ({ kind }, topic) => {
@@ -267,8 +267,8 @@ export class ExtensionContext {
     });
     const { activity, cause } = this.#parts;
     // The cause leaves the context of the caller, and with it that of the transaction.
-    const handling = EventHandling.inTransaction(newEvent.message, { delivery, host: this.host });
-    return activity.during(async () => cause.during(handling, () => delivery.within(() => handler(newEvent, tx))));
+    const handling = EventHandling.inTransaction(eventMessage.message, { delivery, host: this.host });
+    return activity.during(async () => cause.during(handling, () => delivery.within(() => handler(eventMessage, tx))));
   }
 
   // The path of a user's message, in memory -------------------------------------------------------------------------
@@ -329,7 +329,7 @@ export class ExtensionContext {
         "a command's key belongs to an event's handler; elsewhere give an id",
       );
     if (id === undefined) return cause.outside(() => requests.command(type, data, lineage));
-    const message = newCommand({ id: () => id, now: () => host.now() }, type, data, lineage);
+    const message = commandMessage({ id: () => id, now: () => host.now() }, type, data, lineage);
     const answer = await cause.outside(() => requests.request(message));
     if (answer.kind === "reply") return answer.data;
     throw failureFrom(answer.data as ErrorData);

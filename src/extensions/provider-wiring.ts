@@ -6,7 +6,7 @@
 import type { EventBus } from "../bus/event-bus.ts";
 import type { Host } from "../host/host.ts";
 import { contentId } from "../message/content-id.ts";
-import { newEvent } from "../message/lineage.ts";
+import { eventMessage } from "../message/lineage.ts";
 import { show } from "../message/problem.ts";
 import { topicType } from "../message/topic.ts";
 import { cronProblem } from "../work/cron.ts";
@@ -110,7 +110,7 @@ function codeSchedule(
 async function publishSlot(source: string, topic: string, slot: ScheduledRun, { bus }: WiringParts): Promise<void> {
   const { schedule, slotMs } = slot;
   const mint = { id: () => contentId(["schedule", source, schedule, slotMs]), now: () => slotMs };
-  await publishOnce(bus, { message: newEvent(mint, topicType(topic), { schedule, slotMs }), topic, source });
+  await publishOnce(bus, { message: eventMessage(mint, topicType(topic), { schedule, slotMs }), topic, source });
 }
 
 async function runTask(

@@ -12,7 +12,15 @@ import type { Message } from "../message/envelope.ts";
 import { causationOf } from "../message/envelope.ts";
 import { type ErrorData, errorText, Failure, failureFrom, fromError } from "../message/error-data.ts";
 import type { Json } from "../message/json.ts";
-import { causedBy, error, type Lineage, newCommand, newEvent, newQuery, reply } from "../message/lineage.ts";
+import {
+  causedBy,
+  commandMessage,
+  error,
+  eventMessage,
+  type Lineage,
+  queryMessage,
+  reply,
+} from "../message/lineage.ts";
 import { withClearance } from "../store/clearance.ts";
 import { isRefusal, type Label, labelOf } from "../store/label.ts";
 import type { Attempt } from "../work/attempt.ts";
@@ -560,10 +568,10 @@ export class MailboxActor implements CapabilityActor {
     return withClearance(this.#clearance, code);
   }
 
-  #tell(newEvent: ActorEvent): void {
+  #tell(eventMessage: ActorEvent): void {
     if (this.#terminated) return;
-    this.onmessage?.(newEvent);
-    for (const listener of this.#listeners) listener(newEvent);
+    this.onmessage?.(eventMessage);
+    for (const listener of this.#listeners) listener(eventMessage);
   }
 }
 
@@ -632,15 +640,15 @@ export class MessageHandling implements CapabilityContext, Cancellable {
   }
 
   get emit(): CapabilityContext["emit"] {
-    return (type, data) => this.#actor.emit(newEvent(this.host, type, data, this.#cause), this.#open);
+    return (type, data) => this.#actor.emit(eventMessage(this.host, type, data, this.#cause), this.#open);
   }
 
   get command(): CapabilityContext["command"] {
-    return (type, data) => this.#actor.ask(newCommand(this.host, type, data, this.#cause), this.#open);
+    return (type, data) => this.#actor.ask(commandMessage(this.host, type, data, this.#cause), this.#open);
   }
 
   get query(): CapabilityContext["query"] {
-    return (type, data) => this.#actor.ask(newQuery(this.host, type, data, this.#cause), this.#open);
+    return (type, data) => this.#actor.ask(queryMessage(this.host, type, data, this.#cause), this.#open);
   }
 
   get send(): CapabilityContext["send"] {

@@ -6,7 +6,7 @@ import type { HandlingRing } from "../bus/handling-ring.ts";
 import type { Host } from "../host/host.ts";
 import type { Message } from "../message/envelope.ts";
 import { type ErrorExtras, errorData, type SystemErrorCode, thrownText } from "../message/error-data.ts";
-import { causedBy, error, newCommand } from "../message/lineage.ts";
+import { causedBy, commandMessage, error } from "../message/lineage.ts";
 import type { Answers } from "./answers.ts";
 import type { CommandJournal } from "./command-journal.ts";
 import { inbound, type SentMessage } from "./inbound.ts";
@@ -96,7 +96,7 @@ export class RequestDispatch {
   timeoutLater(request: Pick<Message, "metadata">, reason?: string): void {
     const { host, lanes, answers } = this.#parts;
     const data = { requestId: request.metadata.id, ...(reason === undefined ? {} : { reason }) };
-    const timeout = inbound(newCommand(host, "Sys.RequestTimeout", data, causedBy(request)), NOBODY);
+    const timeout = inbound(commandMessage(host, "Sys.RequestTimeout", data, causedBy(request)), NOBODY);
     const refusal = lanes.put(timeout, "system");
     if (refusal !== undefined) answers.refuse(timeout, 503, refusal);
   }

@@ -13,7 +13,7 @@ import { ID_LENGTH_MAX, type Message } from "../message/envelope.ts";
 import { type ErrorData, Failure, failureFrom, isFailure } from "../message/error-data.ts";
 import { idFrom, timeInId } from "../message/id-time.ts";
 import { isJsonObject, type Json, type JsonObject } from "../message/json.ts";
-import { newCommand, newQuery } from "../message/lineage.ts";
+import { commandMessage, queryMessage } from "../message/lineage.ts";
 import type { AgentKernel, AgentType } from "./agent-kernel.ts";
 import { resourceQuery, resources, resourceTemplates } from "./resources.ts";
 import {
@@ -121,7 +121,7 @@ class Agent {
     const call = callOf(described, args);
     if (kind === "query") {
       const answer = await this.#kernel.request(
-        this.#asAgent(newQuery(this.#kernel.mint, type, call.data), context),
+        this.#asAgent(queryMessage(this.#kernel.mint, type, call.data), context),
         signal,
       );
       return resultOf(answer, output);
@@ -133,7 +133,7 @@ class Agent {
 
   /** A key makes the id, so that a repeated call gets the first answer. */
   #commandOf(type: string, { data, key: argument }: ToolCall, context: ServerContext): Message {
-    const made = this.#asAgent(newCommand(this.#kernel.mint, type, data), context);
+    const made = this.#asAgent(commandMessage(this.#kernel.mint, type, data), context);
     const key = argument ?? keyOf(context);
     if (key === undefined) return made;
     if (key === "" || key.length > ID_LENGTH_MAX)
@@ -213,7 +213,7 @@ class Agent {
   }
 
   async #view(type: string, data: Json, signal: AbortSignal): Promise<Json> {
-    const answer = await this.#kernel.request(newQuery(this.#kernel.mint, type, data), signal);
+    const answer = await this.#kernel.request(queryMessage(this.#kernel.mint, type, data), signal);
     if (answer.kind === "error") throw failureFrom(answer.data as ErrorData);
     return answer.data;
   }

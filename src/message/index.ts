@@ -33,13 +33,13 @@ export { parseLine } from "./line.ts";
 export {
   type Answerable,
   causedBy,
+  commandMessage,
   error as errorMessage,
+  eventMessage,
   type Lineage,
   MessageTypeError,
   type Mint,
-  newCommand as commandMessage,
-  newEvent as eventMessage,
-  newQuery as queryMessage,
+  queryMessage,
   reply as replyMessage,
 } from "./lineage.ts";
 export { MillraceError } from "./millrace-error.ts";

@@ -166,9 +166,9 @@ export interface Store extends AsyncDisposable {
   retain(retention: Retention): Promise<number>;
 
   /**
-   * Moves the horizon up to a time, at most to the store's clock; it never moves back. Receipts of messages made before the horizon may be removed,
-   * and such a message without a receipt is refused (`too-old`). Removes at most `limit` receipts, of commits that the
-   * feed no longer reaches.
+   * Moves the horizon up to a time, at most to the store's clock; it never moves back. Receipts of messages made before
+   * the horizon may be removed, and such a message without a receipt is refused (`too-old`). Removes at most `limit`
+   * receipts, of commits that the feed no longer reaches.
    */
   forgetReceipts(request: ForgetRequest): Promise<Forgotten>;
 
@@ -178,7 +178,10 @@ export interface Store extends AsyncDisposable {
    */
   acceptRemoved(): Promise<readonly RemovedRange[]>;
 
-  /** Checks the hash chain of each lane, the checksums of documents and the backend's own structure. Reads the whole store. */
+  /**
+   * Checks the hash chain of each lane, the checksums of documents and the backend's own structure. Reads the whole
+   * store.
+   */
   verify(): Promise<VerifyReport>;
 
   /**

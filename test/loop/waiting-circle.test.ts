@@ -5,7 +5,7 @@ import { capability } from "../../src/loop/define-capability.ts";
 import type { CapabilityContext } from "../../src/loop/mailbox-actor.ts";
 import type { ErrorData } from "../../src/message/error-data.ts";
 import type { Json } from "../../src/message/json.ts";
-import { causedBy, newCommand as makeCommand } from "../../src/message/lineage.ts";
+import { causedBy, commandMessage as makeCommand } from "../../src/message/lineage.ts";
 import { BareActor, bare, command, deferred, message, query, setup } from "./loop-setup.ts";
 
 /** Answers `Name.Ask` with the answers to the types in its data, asked one after the other. */

@@ -4,7 +4,7 @@ import { declared } from "../../src/loop/capability-definition.ts";
 import type { CapabilityContext } from "../../src/loop/mailbox-actor.ts";
 import type { WorkerHandlers } from "../../src/loop/worker-serve.ts";
 import type { Json } from "../../src/message/json.ts";
-import { newCommand as makeCommand } from "../../src/message/lineage.ts";
+import { commandMessage as makeCommand } from "../../src/message/lineage.ts";
 import type { HandlerOptions } from "../../src/work/handler-options.ts";
 
 /** A value without JSON text, which no worker can send. */

@@ -11,7 +11,7 @@ const COLUMNS_MAX = 120;
 
 /** Comments that are too wide today. */
 const WIDE_TODAY: Readonly<Record<string, number>> = {
-  "src/store": 30,
+  "src/store": 11,
 };
 
 const PAGES = ["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md"];
