@@ -10,6 +10,7 @@ import { commandMessage } from "../message/lineage.ts";
 import type { KernelClient, Status } from "./kernel-client.ts";
 import type { Source } from "./link.ts";
 import { messagesOf, pauseOrAbort, reconnectMs } from "./message-stream.ts";
+import type { EventSubscribeOptions } from "./subscription.ts";
 
 /** A kernel in another process, typed by its apps. */
 export interface Connected<A> extends Caller<A>, AsyncDisposable {
@@ -64,12 +65,35 @@ export class AppConnection implements AsyncDisposable {
     });
   }
 
-  async *events(
+  events(
     names: string | readonly string[],
     options: EventsOptions = {},
-  ): AsyncGenerator<AppEvent<string, Json>> {
+  ): AsyncIterableIterator<AppEvent<string, Json>> {
     const types = typeof names === "string" ? [names] : names;
-    for await (const { id, cursor, message } of this.#client.subscribe({ ...options, types }))
+    const end = new AbortController();
+    const signal = options.signal === undefined ? end.signal : AbortSignal.any([options.signal, end.signal]);
+    const events = this.#follow({ ...options, types, signal });
+    // Subscribed at once: events after this call are not missed, however late the iteration begins.
+    let first: Promise<IteratorResult<AppEvent<string, Json>, void>> | undefined = events.next();
+    first.catch(() => undefined);
+    return {
+      next() {
+        const next = first ?? events.next();
+        first = undefined;
+        return next;
+      },
+      return() {
+        end.abort();
+        return events.return();
+      },
+      [Symbol.asyncIterator]() {
+        return this;
+      },
+    };
+  }
+
+  async *#follow(options: EventSubscribeOptions): AsyncGenerator<AppEvent<string, Json>, void> {
+    for await (const { id, cursor, message } of this.#client.subscribe(options))
       yield { id, cursor, type: message.type, data: message.data };
   }
 

@@ -10,7 +10,8 @@
  * - Writes are applied and answered in the order of the calls. An answer that shows a commit (a load, a page of the
  *   feed) comes after the answer to that commit.
  * - Order is promised per space (sequences) and per lane of the journal (ids), not over all writes of the data.
- * - A store may lose its data's server. Then it is `away`: writes are parked within bounds, reads fail with `STORE_AWAY`,
+ * - A store may lose its data's server. Then it is `away`: writes are parked within bounds, reads fail with
+ * `STORE_AWAY`,
  *   and every parked write is answered after the server is back (`connection.ts`).
  */
 import type { Json } from "../message/json.ts";
