@@ -1,6 +1,14 @@
 import { describe, expect, test } from "#test";
 import { checkMessage } from "../../src/message/envelope.ts";
-import { causedBy, error, type Mint, commandMessage, eventMessage, queryMessage, reply } from "../../src/message/lineage.ts";
+import {
+  causedBy,
+  commandMessage,
+  error,
+  eventMessage,
+  type Mint,
+  queryMessage,
+  reply,
+} from "../../src/message/lineage.ts";
 
 /** Ids m1, m2, ... and a clock that moves by one with each message. */
 function setup(): Mint {
@@ -31,7 +39,11 @@ describe("making messages", () => {
       { correlation: "c" },
       { id: "forged", timestamp: 1 },
     );
-    expect(commandMessage(setup(), "A.B", 1, forged).metadata).toEqual({ correlation: "c", id: "m1", timestamp: 1_001 });
+    expect(commandMessage(setup(), "A.B", 1, forged).metadata).toEqual({
+      correlation: "c",
+      id: "m1",
+      timestamp: 1_001,
+    });
   });
 
   test("[M15] reply and error take the request's type, and its id as causation", () => {
