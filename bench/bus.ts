@@ -1,6 +1,6 @@
 /**
- * The bus beside bare `node:sqlite` doing the same durable work with hand-written statements, and beside the queues that a
- * user would pick instead. What a limit is and how it is run: `docs/decisions/0004-benchmarks.md`.
+ * The bus beside bare `node:sqlite` doing the same durable work with hand-written statements, and beside the queues
+ * that a user would pick instead. What a limit is and how it is run: `docs/decisions/0004-benchmarks.md`.
  */
 
 import type { Store } from "../src/store/store.ts";
@@ -32,7 +32,9 @@ const TOGETHER: Readonly<Record<Scale, number>> = { quick: 10_000, full: 30_000,
 
 interface Row {
   readonly name: string;
-  /** Their targets are for the default durability, FULL; the other is for orientation, and shows what is not the disk's. */
+  /**
+   * Their targets are for the default durability, FULL; the other is for orientation, and shows what is not the disk's.
+   */
   readonly metrics: readonly Metric[];
   bare(bare: BareSqlite, scene: Scene): Promise<Sample>;
   bus(store: Store, scene: Scene, durability: Durability): Promise<Sample>;

@@ -1,7 +1,7 @@
 /**
- * The whole path, end to end: a command comes in through the socket, writes in a transaction, derived state follows, an event is
- * journaled and handled, the reply goes out, with the default durability. What each step adds is taken in one run, one after the
- * other on one kernel.
+ * The whole path, end to end: a command comes in through the socket, writes in a transaction, derived state follows, an
+ * event is journaled and handled, the reply goes out, with the default durability. What each step adds is taken in one
+ * run, one after the other on one kernel.
  */
 import { fileURLToPath } from "node:url";
 import type { Benchmark, Sample, Scene } from "./harness/benchmark.ts";
@@ -98,7 +98,10 @@ async function oneAtATime({ directory, scale }: Scene): Promise<Sample> {
   return { [P50]: times[Math.floor(times.length * 0.5)]!, [P99]: times[Math.floor(times.length * 0.99)]! };
 }
 
-/** The time of a step is what it takes more than the step before it. The steps take turns, so that no one of them has the quiet moments. */
+/**
+ * The time of a step is what it takes more than the step before it. The steps take turns, so that no one of them has
+ * the quiet moments.
+ */
 async function eachStep({ directory, scale }: Scene): Promise<Sample> {
   await using server = await open(directory);
   const count = Math.ceil(COUNT[scale] / TURNS);

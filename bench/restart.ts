@@ -1,6 +1,7 @@
 /**
- * Taking up a space again: 10,000 computations on a SQLite file, none of whose inputs has changed. Beside the limit: the same rows read
- * with hand-written statements from the same file. Counted beside the time: runs, documents read, bytes for each input of a node.
+ * Taking up a space again: 10,000 computations on a SQLite file, none of whose inputs has changed. Beside the limit:
+ * the same rows read with hand-written statements from the same file. Counted beside the time: runs, documents read,
+ * bytes for each input of a node.
  */
 import { statSync } from "node:fs";
 import { join } from "node:path";

@@ -1,7 +1,8 @@
 /**
- * Streams: how many sends are handled in a second, each in a transaction of its own with its receipt. The limit is bare `node:sqlite`
- * with hand-written statements: for each send a receipt and a patch of a document, as many in a transaction as are on their way at once.
- * In memory there is no limit to compare with; the replica's own transactions stand beside it for orientation.
+ * Streams: how many sends are handled in a second, each in a transaction of its own with its receipt. The limit is bare
+ * `node:sqlite` with hand-written statements: for each send a receipt and a patch of a document, as many in a
+ * transaction as are on their way at once. In memory there is no limit to compare with; the replica's own transactions
+ * stand beside it for orientation.
  */
 import { SHARED_SCOPE, Space, type Store, systemHost } from "millrace/signals";
 import { Replica } from "millrace/store";

@@ -1,4 +1,6 @@
-/** The bus: a failing handler is tried again, its neighbour is not, and afterwards the journal tells what caused what. */
+/**
+ * The bus: a failing handler is tried again, its neighbour is not, and afterwards the journal tells what caused what.
+ */
 import { EventBus, memoryStore, type TraceNode } from "millrace/bus";
 
 await using store = memoryStore();

@@ -1,6 +1,6 @@
 /**
- * The journal in a file: an event is durable before anybody handles it, and handled in one commit with its receipt. A second
- * process that opens the file finds everything as it was left.
+ * The journal in a file: an event is durable before anybody handles it, and handled in one commit with its receipt. A
+ * second process that opens the file finds everything as it was left.
  */
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";

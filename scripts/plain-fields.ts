@@ -1,11 +1,12 @@
 /**
- * What the package is made of, where the engine is concerned: the fields and methods that the sources call `#name` become ordinary ones, and a
- * field that the constructor sets is not first declared as nothing. The sources keep what a reader and the compiler need; the engine gets what
- * it compiles best. A private name is looked up in its class's scope at each use and then compared, and a field that was nothing before
- * it was something holds anything. Together with the bundle that takes a fifth from a run of a node (`docs/decisions/0006`).
+ * What the package is made of, where the engine is concerned: the fields and methods that the sources call `#name`
+ * become ordinary ones, and a field that the constructor sets is not first declared as nothing. The sources keep what a
+ * reader and the compiler need; the engine gets what it compiles best. A private name is looked up in its class's scope
+ * at each use and then compared, and a field that was nothing before it was something holds anything. Together with the
+ * bundle that takes a fifth from a run of a node (`docs/decisions/0006`).
  *
- * A name gets that of its class, so that a class and the one that it extends do not meet. Lines stay where they are. The tests on Node run
- * what is made here, those on Deno and Bun the sources.
+ * A name gets that of its class, so that a class and the one that it extends do not meet. Lines stay where they are.
+ * The tests on Node run what is made here, those on Deno and Bun the sources.
  */
 import { parseSync, Visitor } from "rolldown/utils";
 
@@ -30,7 +31,9 @@ type Member = Class["body"]["body"][number];
 type Method = Parameters<NonNullable<VisitorObject["MethodDefinition"]>>[0];
 type Statement = NonNullable<Method["value"]["body"]>["body"][number];
 
-/** The rooms in which nanoseconds count. Objects of the others show nothing of what is private where they are printed. */
+/**
+ * The rooms in which nanoseconds count. Objects of the others show nothing of what is private where they are printed.
+ */
 const SOURCES = /\/src\/(cells|loop|scheduler)\/.*\.ts$/;
 
 /** For the bundler and for Vitest. */

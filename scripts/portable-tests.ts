@@ -1,9 +1,10 @@
 /**
- * Which tests run on Deno and Bun as well. A test file says so itself: it, or a suite that it calls, takes `describe`, `expect`
- * and `test` from `#test`, and nothing it reaches needs Vitest or Node. So there is no list that could fall behind.
+ * Which tests run on Deno and Bun as well. A test file says so itself: it, or a suite that it calls, takes `describe`,
+ * `expect` and `test` from `#test`, and nothing it reaches needs Vitest or Node. So there is no list that could fall
+ * behind.
  *
- * What would quietly stay behind is an error: a file that imports `#test` and reaches for Vitest or Node all the same, and a
- * test of a core room that does not say why it runs on Node alone.
+ * What would quietly stay behind is an error: a file that imports `#test` and reaches for Vitest or Node all the same,
+ * and a test of a core room that does not say why it runs on Node alone.
  */
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { dirname, join, relative, sep } from "node:path";

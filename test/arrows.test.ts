@@ -1,6 +1,6 @@
 /**
- * The import arrows between rooms (ARCHITECTURE.md, "Rooms"). Reads every file of `src/` as text and fails when a room imports
- * what it may not, when the core reaches for Node, and when files form a cycle.
+ * The import arrows between rooms (ARCHITECTURE.md, "Rooms"). Reads every file of `src/` as text and fails when a room
+ * imports what it may not, when the core reaches for Node, and when files form a cycle.
  */
 import { readdirSync, readFileSync } from "node:fs";
 import { dirname, join, normalize, sep } from "node:path";

@@ -1,4 +1,7 @@
-/** What the benchmark asks of a queue that a user would pick instead. Each adapter says it in its queue's own best calls. */
+/**
+ * What the benchmark asks of a queue that a user would pick instead. Each adapter says it in its queue's own best
+ * calls.
+ */
 import type { Json } from "../../src/message/json.ts";
 import type { Scene } from "../harness/benchmark.ts";
 import type { Durability } from "../store/durability.ts";
@@ -23,7 +26,10 @@ export interface PeerQueue extends AsyncDisposable {
   unfinished(): Promise<number>;
 }
 
-/** Packages of peers are installed by the first run and not there when types are checked; hence a name that is no literal. */
+/**
+ * Packages of peers are installed by the first run and not there when types are checked; hence a name that is no
+ * literal.
+ */
 export async function loadPeer<Module>(name: string): Promise<Module> {
   return (await import(name)) as Module;
 }

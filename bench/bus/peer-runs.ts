@@ -1,7 +1,7 @@
 /**
- * What a user of another queue does, measured as `bus-runs.ts` measures the bus, and checked: what was published is stored, and
- * what was to be handled was handled, exactly once each. Fewer events than the bus is given: a rate does not depend on it, and
- * some peers would need minutes.
+ * What a user of another queue does, measured as `bus-runs.ts` measures the bus, and checked: what was published is
+ * stored, and what was to be handled was handled, exactly once each. Fewer events than the bus is given: a rate does
+ * not depend on it, and some peers would need minutes.
  */
 import { setTimeout as wait } from "node:timers/promises";
 import { BULK, concurrently, latencies, payloads, rate } from "../bus-runs.ts";

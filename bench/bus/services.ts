@@ -1,7 +1,7 @@
 /**
- * The servers that some peers need, private to a run: started in its scratch directory, reached through a Unix socket there (no
- * port to collide on, and the fastest way the peers have), ended by their own process id. It installs nothing and touches no
- * server that the machine already runs; where the programs are missing, it says which package has them.
+ * The servers that some peers need, private to a run: started in its scratch directory, reached through a Unix socket
+ * there (no port to collide on, and the fastest way the peers have), ended by their own process id. It installs nothing
+ * and touches no server that the machine already runs; where the programs are missing, it says which package has them.
  */
 import { type ChildProcess, execFileSync, spawn } from "node:child_process";
 import { once } from "node:events";
@@ -64,7 +64,10 @@ export class Service implements AsyncDisposable {
   }
 }
 
-/** `power`: every answer waits for the append-only file's flush. `process`: the file is written and the system flushes it. */
+/**
+ * `power`: every answer waits for the append-only file's flush. `process`: the file is written and the system flushes
+ * it.
+ */
 export function startRedis(directory: string, durability: Durability): Promise<Service> {
   const socket = join(directory, "redis.sock");
   const log = join(directory, "redis.log");

@@ -1,7 +1,8 @@
 /**
- * Rounds in processes of their own, for a benchmark of code that runs in nanoseconds: how the engine has compiled it, and where it lies in
- * memory, is settled once in a process and differs from one to the next. All rounds of one process are one sample of that. Each process
- * (`bench/round.ts`) runs every system and every workload as `measure` does, once to warm up and once to count.
+ * Rounds in processes of their own, for a benchmark of code that runs in nanoseconds: how the engine has compiled it,
+ * and where it lies in memory, is settled once in a process and differs from one to the next. All rounds of one process
+ * are one sample of that. Each process (`bench/round.ts`) runs every system and every workload as `measure` does, once
+ * to warm up and once to count.
  */
 import { fork } from "node:child_process";
 import { fileURLToPath } from "node:url";

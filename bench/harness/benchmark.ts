@@ -1,7 +1,7 @@
 /**
- * What a benchmark file describes. A benchmark is a grid: systems side by side, workloads below each other. The limit (the
- * bare engine doing the same work), the peers (what a user would pick instead) and ours run in one run, interleaved, because
- * seconds move by 2x from run to run on a shared machine and ratios taken in one run do not.
+ * What a benchmark file describes. A benchmark is a grid: systems side by side, workloads below each other. The limit
+ * (the bare engine doing the same work), the peers (what a user would pick instead) and ours run in one run,
+ * interleaved, because seconds move by 2x from run to run on a shared machine and ratios taken in one run do not.
  */
 
 /** How much work a run may do: `quick` fits a minute, `long` may take as long as it needs. */
@@ -24,7 +24,10 @@ export interface System {
   readonly name: string;
   /** `orientation` is printed and takes part in no ratio. */
   readonly role: "limit" | "ours" | "peer" | "orientation";
-  /** Asked once, before the first round: why the system cannot run here (its service or package is missing), if it cannot. */
+  /**
+   * Asked once, before the first round: why the system cannot run here (its service or package is missing), if it
+   * cannot.
+   */
   unavailable?(): Promise<string | undefined>;
 }
 

@@ -1,9 +1,10 @@
 /**
- * The peers' packages. They are dependencies of `bench/peers/package.json`, not of Millrace: installed the first time a benchmark
- * runs, so that nobody who only tests or uses Millrace pays for them. Without network the peers are left out, with the reason.
+ * The peers' packages. They are dependencies of `bench/peers/package.json`, not of Millrace: installed the first time a
+ * benchmark runs, so that nobody who only tests or uses Millrace pays for them. Without network the peers are left out,
+ * with the reason.
  *
- * They have a folder of their own, so that what lies beside it belongs to the package and can import it by its name, as its users do: what
- * is measured is what they get. A link leads to them from where they are imported.
+ * They have a folder of their own, so that what lies beside it belongs to the package and can import it by its name, as
+ * its users do: what is measured is what they get. A link leads to them from where they are imported.
  */
 import { spawnSync } from "node:child_process";
 import { existsSync, readFileSync, rmSync, symlinkSync } from "node:fs";

@@ -1,6 +1,6 @@
 /**
- * From samples to statements: medians, ratios and whether the target was reached. Ratios are taken round by round, between
- * runs that were neighbours in time, and then their median: drift of the machine cancels out.
+ * From samples to statements: medians, ratios and whether the target was reached. Ratios are taken round by round,
+ * between runs that were neighbours in time, and then their median: drift of the machine cancels out.
  */
 import type { Metric, Sample, System, Target } from "./benchmark.ts";
 import type { Cell, Measured, MeasuredWorkload } from "./measure.ts";

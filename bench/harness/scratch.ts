@@ -1,6 +1,6 @@
 /**
- * Directories for the runs: one for each run, removed after it, and shared ones that live as long as the benchmark. All lie
- * under the system's temporary directory, which has to be on a real disk for a flush to cost what it costs
+ * Directories for the runs: one for each run, removed after it, and shared ones that live as long as the benchmark. All
+ * lie under the system's temporary directory, which has to be on a real disk for a flush to cost what it costs
  * (`TMPDIR` moves it).
  */
 import { mkdirSync, mkdtempSync, rmSync } from "node:fs";

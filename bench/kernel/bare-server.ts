@@ -1,7 +1,8 @@
 /**
- * The limit of `bench/kernel`: what a durable command through a socket takes at the least, with hand-written statements on the tables of our own
- * store. Parses each line, writes the command's row, an event's and a receipt, for every batch one row with what was changed, and prints the
- * answers after COMMIT. It checks, hashes, routes and remembers nothing. Prints `ready` when it listens; ends when its input does.
+ * The limit of `bench/kernel`: what a durable command through a socket takes at the least, with hand-written statements
+ * on the tables of our own store. Parses each line, writes the command's row, an event's and a receipt, for every batch
+ * one row with what was changed, and prints the answers after COMMIT. It checks, hashes, routes and remembers nothing.
+ * Prints `ready` when it listens; ends when its input does.
  */
 import { createServer, type Socket } from "node:net";
 import { join } from "node:path";

@@ -1,6 +1,6 @@
 /**
- * The server side of `bench/kernel`: a kernel on a real file with one command per step of the whole path, each doing what the one before
- * does and one thing more. Prints `ready` when it listens; ends when its input does.
+ * The server side of `bench/kernel`: a kernel on a real file with one command per step of the whole path, each doing
+ * what the one before does and one thing more. Prints `ready` when it listens; ends when its input does.
  */
 import { join } from "node:path";
 import { Kernel } from "millrace/kernel";

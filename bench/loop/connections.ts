@@ -1,5 +1,6 @@
 /**
- * What many open connections cost (SPEC N2): one request at a time, always on the same connection, and on each of a thousand in turn.
+ * What many open connections cost (SPEC N2): one request at a time, always on the same connection, and on each of a
+ * thousand in turn.
  */
 import { connect, type Socket } from "node:net";
 import { join } from "node:path";

@@ -1,6 +1,6 @@
 /**
- * How much one client slows another (SPEC N2): requests of a client with 16 in flight, alone and beside one that floods the kernel with
- * as many requests as it may have in flight.
+ * How much one client slows another (SPEC N2): requests of a client with 16 in flight, alone and beside one that floods
+ * the kernel with as many requests as it may have in flight.
  */
 import { connect } from "node:net";
 import { join } from "node:path";

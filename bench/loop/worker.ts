@@ -1,6 +1,6 @@
 /**
- * An actor in a real Worker: request and reply through lanes, pending table and thread, beside bare `postMessage` there and back of the same
- * message.
+ * An actor in a real Worker: request and reply through lanes, pending table and thread, beside bare `postMessage` there
+ * and back of the same message.
  */
 import { Worker } from "node:worker_threads";
 import { nodeWorkerActor } from "../../src/adapters/node-worker.ts";

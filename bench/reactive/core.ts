@@ -1,7 +1,8 @@
 /**
- * Whether the thread has its processor's core for itself. Two processors of a machine are often the two halves of one core, which does
- * two things at a time; while somebody uses the other half, the same code takes up to twice as long, and the more of a core it can use
- * the more. A loop that uses all of one tells: it takes half as long again then, where one whose steps wait for each other does not notice.
+ * Whether the thread has its processor's core for itself. Two processors of a machine are often the two halves of one
+ * core, which does two things at a time; while somebody uses the other half, the same code takes up to twice as long,
+ * and the more of a core it can use the more. A loop that uses all of one tells: it takes half as long again then,
+ * where one whose steps wait for each other does not notice.
  */
 
 const ROUNDS = 20_000;

@@ -1,6 +1,7 @@
 /**
- * Runs a workload in a thread with a large stack: most systems walk a chain by recursion. With the usual stack they would not get
- * through a chain of 10,000, and some not through one of 1,000; how far each gets with that, `deepest.ts` finds out.
+ * Runs a workload in a thread with a large stack: most systems walk a chain by recursion. With the usual stack they
+ * would not get through a chain of 10,000, and some not through one of 1,000; how far each gets with that, `deepest.ts`
+ * finds out.
  */
 import { isMainThread, parentPort, Worker } from "node:worker_threads";
 import type { Sample, Scale } from "../harness/benchmark.ts";

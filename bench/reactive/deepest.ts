@@ -1,7 +1,7 @@
 /**
- * (k) The deepest chain that a system gets through with the stack that a process usually has: cold, when it is first looked at,
- * and hot, when its source changes (built from its beginning, so that no first look is deep). In a process of its own,
- * since an overflow may leave a library in any state.
+ * (k) The deepest chain that a system gets through with the stack that a process usually has: cold, when it is first
+ * looked at, and hot, when its source changes (built from its beginning, so that no first look is deep). In a process
+ * of its own, since an overflow may leave a library in any state.
  */
 import { spawnSync } from "node:child_process";
 import { fileURLToPath } from "node:url";

@@ -1,6 +1,6 @@
 /**
- * What the workloads ask of a reactive system. Each adapter answers with its system's own best means: a signal library keeps a
- * document in one signal and selects from it, a store library makes its keys reactive, and so on.
+ * What the workloads ask of a reactive system. Each adapter answers with its system's own best means: a signal library
+ * keeps a document in one signal and selects from it, a store library makes its keys reactive, and so on.
  */
 
 export interface Source<T> {
@@ -68,7 +68,9 @@ export function documentOf(graph: Signals, fields: Fields): ReactiveDocument {
   };
 }
 
-/** What one writes by hand where the library has no keyed map: a computed for each element, kept by the element's key. */
+/**
+ * What one writes by hand where the library has no keyed map: a computed for each element, kept by the element's key.
+ */
 export function mappedOf(graph: Signals, items: readonly Item[], each: (item: Item) => number): MappedList {
   const list = graph.source(items);
   let children = new Map<number, () => number>();

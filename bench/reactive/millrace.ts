@@ -1,4 +1,7 @@
-/** Ours: one space on the memory store, settled with `flush()`. What it commits goes to the store when the thread is let go. */
+/**
+ * Ours: one space on the memory store, settled with `flush()`. What it commits goes to the store when the thread is let
+ * go.
+ */
 import { type Cell, Space, systemHost } from "millrace/signals";
 import { memoryStore } from "millrace/store";
 import type { Fields, Graph, Item } from "./graph.ts";

@@ -1,6 +1,6 @@
 /**
- * Ours alone, on a real file with the default durability: what the scheduler itself takes of a run (its own share, which nobody waits for
- * the disk in), and what a change costs until it and all that was derived from it are durable.
+ * Ours alone, on a real file with the default durability: what the scheduler itself takes of a run (its own share,
+ * which nobody waits for the disk in), and what a change costs until it and all that was derived from it are durable.
  */
 import { join } from "node:path";
 import { Space, systemHost } from "millrace/signals";

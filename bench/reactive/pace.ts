@@ -1,14 +1,16 @@
 /**
- * How a call is timed on a machine that others use too: many short batches, of which the fastest counts. What makes a batch
- * slower than the fastest is somebody else. Between two batches the thread is let go, so that what a system does later
- * (our commits to the store) is done, and is not measured.
+ * How a call is timed on a machine that others use too: many short batches, of which the fastest counts. What makes a
+ * batch slower than the fastest is somebody else. Between two batches the thread is let go, so that what a system does
+ * later (our commits to the store) is done, and is not measured.
  *
- * The time begins anew as long as batches get faster: the engine compiles while it runs, and the more code a system has the longer
- * that takes. What is measured is compiled code, of every system. How long to go on is told by what the thread itself has computed:
- * where others have most of the machine, a time by the clock is over before there is anything compiled.
+ * The time begins anew as long as batches get faster: the engine compiles while it runs, and the more code a system has
+ * the longer that takes. What is measured is compiled code, of every system. How long to go on is told by what the
+ * thread itself has computed: where others have most of the machine, a time by the clock is over before there is
+ * anything compiled.
  *
- * Nor does time count in which somebody else used the other half of the processor's core (`core.ts`), up to a bound: a batch that is
- * slow for that is not the fastest, but a time that is over before there was any other has only such batches.
+ * Nor does time count in which somebody else used the other half of the processor's core (`core.ts`), up to a bound: a
+ * batch that is slow for that is not the fastest, but a time that is over before there was any other has only such
+ * batches.
  */
 import type { Scale } from "../harness/benchmark.ts";
 import { hasCoreAlone } from "./core.ts";

@@ -1,6 +1,7 @@
 /**
- * Small graphs of the shapes that benchmarks of signal libraries use: what typical code looks like, in miniature. Each makes its
- * graph and gives what one change of it does; the change has settled when it returns. Loaded once for each system.
+ * Small graphs of the shapes that benchmarks of signal libraries use: what typical code looks like, in miniature. Each
+ * makes its graph and gives what one change of it does; the change has settled when it returns. Loaded once for each
+ * system.
  */
 import type { Sample, Scale } from "../harness/benchmark.ts";
 import type { Graph } from "./graph.ts";

@@ -1,6 +1,6 @@
 /**
- * The systems of the benchmark. The code of the workloads is loaded once for each of them: shared code would see objects of eight
- * libraries at every call, and the engine would compile it for none of them.
+ * The systems of the benchmark. The code of the workloads is loaded once for each of them: shared code would see
+ * objects of eight libraries at every call, and the engine would compile it for none of them.
  */
 import type { System } from "../harness/benchmark.ts";
 import { whyPeerMissing } from "../harness/peers.ts";

@@ -1,7 +1,7 @@
 /**
- * The workloads (a) to (i): each builds its graph, checks that one write gives the right value, counts what ran for it, and then
- * times more of them. This module is loaded once for each system (`systems.ts`), so that no system's calls make another's slower.
- * The chains need a large stack in most systems (`deep-stack.ts`).
+ * The workloads (a) to (i): each builds its graph, checks that one write gives the right value, counts what ran for it,
+ * and then times more of them. This module is loaded once for each system (`systems.ts`), so that no system's calls
+ * make another's slower. The chains need a large stack in most systems (`deep-stack.ts`).
  */
 import type { Sample, Scale } from "../harness/benchmark.ts";
 import type { DocumentGraph, Graph } from "./graph.ts";
@@ -135,7 +135,10 @@ export async function oneKey(graph: DocumentGraph, scale: Scale): Promise<Sample
   return { runs, us: await pace(scale, (nth) => settled(graph, () => document.set(keys[nth % WIDE]!, -1 - nth))) };
 }
 
-/** (f2) The whole document is replaced by one that differs in one key and is made for it, as one that came from elsewhere is. */
+/**
+ * (f2) The whole document is replaced by one that differs in one key and is made for it, as one that came from
+ * elsewhere is.
+ */
 export async function replaced(graph: DocumentGraph, scale: Scale): Promise<Sample> {
   const counted = new Counter();
   const seen = new Map<string, number>();
@@ -226,8 +229,8 @@ export async function insertion(graph: Graph, scale: Scale): Promise<Sample> {
 }
 
 /**
- * (i) A million writes to one source in one transaction. That takes longer than a busy machine leaves a thread alone, so it is timed in
- * stretches: the fastest of them for all, and the least that a transaction took besides.
+ * (i) A million writes to one source in one transaction. That takes longer than a busy machine leaves a thread alone,
+ * so it is timed in stretches: the fastest of them for all, and the least that a transaction took besides.
  */
 export async function manyWrites(graph: Graph, scale: Scale): Promise<Sample> {
   const [stretches, writes] = [100, 10_000];

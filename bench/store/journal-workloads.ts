@@ -1,4 +1,7 @@
-/** The journal's rows of the store benchmark, with their targets; `docs/decisions/0004-benchmarks.md` says what a limit is. */
+/**
+ * The journal's rows of the store benchmark, with their targets; `docs/decisions/0004-benchmarks.md` says what a limit
+ * is.
+ */
 import type { JournalEntry } from "../../src/store/journal.ts";
 import type { Store } from "../../src/store/store.ts";
 import type { Metric, Sample, Scale, Scene, Target, Workload } from "../harness/benchmark.ts";

@@ -1,7 +1,7 @@
 /**
  * Publishing one event after the other, each waiting for the disk alone. Everybody has a log of full length behind him
- * (`warm-log.ts`), and the target is taken by turns, an event to the bare engine and an event to ours: what a disk does from one
- * second to the next is more than what lies between the two.
+ * (`warm-log.ts`), and the target is taken by turns, an event to the bare engine and an event to ours: what a disk does
+ * from one second to the next is more than what lies between the two.
  */
 import { mkdirSync } from "node:fs";
 import { join } from "node:path";

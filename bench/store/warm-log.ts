@@ -1,7 +1,8 @@
 /**
- * Brings a database to where it is for most of its life before the clock starts: with a write-ahead log of full length. While the
- * log's file still grows, every flush also writes the file's new length, which costs as much as the flush itself and varies
- * more; once the log was copied into the database, it is written over from its beginning and keeps its length.
+ * Brings a database to where it is for most of its life before the clock starts: with a write-ahead log of full length.
+ * While the log's file still grows, every flush also writes the file's new length, which costs as much as the flush
+ * itself and varies more; once the log was copied into the database, it is written over from its beginning and keeps
+ * its length.
  */
 import { statSync } from "node:fs";
 

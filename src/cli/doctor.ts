@@ -35,7 +35,7 @@ import { EXIT, type ExitCode, JSON_OPTION, type Verb, type VerbCall } from "./ve
 export const doctor: Verb = {
   name: "doctor",
   usage: "[--json]",
-  summary: "check the runtime, the data directory and the store file, and do a little real work",
+  summary: "check the runtime, the data directory and the store file, and run a short self-test",
   example: "millrace doctor",
   options: { json: JSON_OPTION },
   wordsMax: 0,

@@ -17,7 +17,7 @@ const ANSWER_MS_MAX = 86_400_000;
 export const erase: Verb = {
   name: "erase",
   usage: "--subject KEY [--yes] [--json]",
-  summary: "erase the data of a subject from the store for good (counted first; --yes does it)",
+  summary: "erase the data of a subject from the store for good (counts it; --yes does it)",
   example: "millrace erase --subject customer-17\nmillrace erase --subject customer-17 --yes",
   options: {
     subject: { type: "string", value: "KEY", about: "a word in names of documents and in messages, like customer-17" },

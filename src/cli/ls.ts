@@ -35,8 +35,7 @@ const NAMES = Object.keys(KINDS);
 export const ls: Verb = {
   name: "ls",
   usage: `${NAMES.join("|")} [--status S] [--topic T] [--filter F] [--space S] [--prefix P] [--limit N] [--json]`,
-  summary:
-    "list events, requests, documents, timers, failures and consumers from the store; actors, nodes, running handlers (work) and types of the running kernel; kernels of a Postgres database",
+  summary: "list rows of the store, or parts of the running kernel",
   example: "millrace ls events --status failed --limit 5\nmillrace ls documents --prefix tasks/\nmillrace ls nodes",
   options: {
     status: { type: "string", value: "S", about: "events at this status: pending, processing, done or failed" },
@@ -48,7 +47,7 @@ export const ls: Verb = {
       value: "P",
       about: "documents with this start of their name; receipts only by theirs",
     },
-    limit: { type: "string", value: "N", about: "at most so many; 20 unless given" },
+    limit: { type: "string", value: "N", about: "at most N rows; 20 unless given" },
     json: JSON_OPTION,
   },
   wordsMax: 1,

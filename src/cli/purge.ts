@@ -13,11 +13,11 @@ import { EXIT, type ExitCode, JSON_OPTION, readAge, readNumber, UsageError, type
 export const purge: Verb = {
   name: "purge",
   usage: "[--older AGE] [--keep N] [--yes] [--json]",
-  summary: "remove done rows of the journal, by age or number; dead letters stay (counted first; --yes does it)",
+  summary: "remove done rows of the journal, by age or number; dead letters stay (counts them; --yes does it)",
   example: "millrace purge --older 30d\nmillrace purge --older 30d --keep 100000 --yes",
   options: {
-    older: { type: "string", value: "AGE", about: "done longer ago than 90s, 15m, 12h or 30d" },
-    keep: { type: "string", value: "N", about: "all but the last so many" },
+    older: { type: "string", value: "AGE", about: "rows that were done longer ago than 90s, 15m, 12h or 30d" },
+    keep: { type: "string", value: "N", about: "keep the last N rows" },
     yes: { type: "boolean", about: "do it, and do not only count" },
     json: JSON_OPTION,
   },

@@ -14,7 +14,7 @@ import type { TypeItem } from "./list-kernel.ts";
 import { EXIT, type ExitCode, JSON_OPTION, UsageError, type Verb, type VerbCall } from "./verb.ts";
 
 const OPTIONS: Verb["options"] = {
-  timeout: { type: "string", value: "MS", about: "wait for the answer so many milliseconds at most" },
+  timeout: { type: "string", value: "MS", about: "wait at most this long for the answer" },
   json: JSON_OPTION,
 };
 const USAGE = "<Type> [json | -] [--timeout MS] [--json]";

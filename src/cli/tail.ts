@@ -23,7 +23,7 @@ export const tail: Verb = {
   summary: "show the journal's last rows and then every new one, until Ctrl-C",
   example: "millrace tail --topic Email.Received",
   options: {
-    last: { type: "string", value: "N", about: "begin with the last so many" },
+    last: { type: "string", value: "N", about: "begin with the last N rows" },
     topic: { type: "string", value: "T", about: "rows of this topic or type" },
     filter: FILTER_OPTION,
     "no-follow": { type: "boolean", about: "show the present rows, and end" },

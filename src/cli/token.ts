@@ -22,7 +22,11 @@ export const token: Verb = {
   options: {
     scope: { type: "string", value: "SCOPES", about: "read, send, publish, operate; or with a pattern: send:Shop.*" },
     expires: { type: "string", value: "AGE", about: "the token is refused after 90s, 15m, 12h or 30d" },
-    clearance: { type: "string", value: "LABELS", about: "labels of data that it may see, by commas; else all" },
+    clearance: {
+      type: "string",
+      value: "LABELS",
+      about: "labels that the client may read, separated by commas; all unless given",
+    },
     json: JSON_OPTION,
   },
   wordsMax: 2,

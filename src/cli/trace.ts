@@ -37,7 +37,7 @@ async function run(call: VerbCall): Promise<ExitCode> {
   const [first] = trees;
   if (!first) {
     terminal.complain(
-      `no message has the id ${id}, is caused by it, or correlates with it: in the journal, or among those that a running kernel remembers`,
+      `there is no message ${id}, and none with it as cause or correlation; "millrace ls events" lists the journal`,
     );
     return EXIT.failed;
   }

@@ -16,7 +16,7 @@ export const verify: Verb = {
   options: {
     "accept-removed": {
       type: "boolean",
-      about: "take note of journal rows that were removed by hand (no kernel may run)",
+      about: "accept that journal rows were removed by hand (no kernel may run)",
     },
     json: JSON_OPTION,
   },

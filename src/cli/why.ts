@@ -45,7 +45,7 @@ async function run(call: VerbCall): Promise<ExitCode> {
   const explanation = await explain(call, store, name);
   if (!explanation) {
     terminal.complain(
-      `nothing is called ${name}: no event or request in the journal or in the memory of a running kernel, no cell, capability or subscriber, and no node that is known (a stopped kernel's only if their last run was recorded); ${await meantNode(call, name)}see "millrace ls"`,
+      `there is no event, request, cell, capability, subscriber or recorded node ${name}; ${await meantNode(call, name)}see "millrace ls"`,
     );
     return EXIT.failed;
   }

@@ -7,6 +7,7 @@
  *                        │    ^───────────────────────────────────┘
  *                        └──token refused──> idle (who opens gets the failure)
  */
+import { backoffMs, jittered } from "../host/backoff.ts";
 import type { Timer } from "../host/host.ts";
 import { WEB_RECONNECT_MS_MAX, WEB_RECONNECT_START_MS, WEB_SILENCE_MS } from "../limits.ts";
 import { causationOf, type Message } from "../message/envelope.ts";
@@ -25,6 +26,7 @@ export interface WebOptions {
 }
 
 const PROTOCOL = "millrace.v1";
+const RECONNECTS = { startMs: WEB_RECONNECT_START_MS, maxMs: WEB_RECONNECT_MS_MAX };
 /** The close code of a server that refuses the token. */
 const POLICY = 1008;
 
@@ -56,7 +58,8 @@ class WebSource implements Source {
   readonly #token: WebOptions["token"];
   #socket: WebSocket | undefined;
   #attempt: Promise<WebSocket> | undefined;
-  #pauseMs = 0;
+  /** Attempts to connect since the last connection. */
+  #attempts = 0;
   /** The link of requests, and those of streams under the ids of their requests and subscriptions. */
   readonly #plain = new Set<WebLink>();
   readonly #streams = new Map<string, WebLink>();
@@ -102,8 +105,9 @@ class WebSource implements Source {
     const { signal } = this.#end;
     while (!signal.aborted) {
       // Up to double, so that the clients of a kernel that was away do not come back in one moment.
-      if (this.#pauseMs > 0) await pause(this.host, this.#pauseMs * (1 + this.host.random()), signal);
-      this.#pauseMs = Math.min(Math.max(this.#pauseMs * 2, WEB_RECONNECT_START_MS), WEB_RECONNECT_MS_MAX);
+      if (this.#attempts > 0)
+        await pause(this.host, 2 * jittered(backoffMs(this.#attempts, RECONNECTS), this.host), signal);
+      this.#attempts++;
       const token = typeof this.#token === "function" ? await this.#token() : this.#token;
       const socket = signal.aborted ? undefined : await this.#dial(token);
       if (socket !== undefined) return this.#use(socket);
@@ -144,7 +148,7 @@ class WebSource implements Source {
 
   #use(socket: WebSocket): WebSocket {
     this.#socket = socket;
-    this.#pauseMs = 0;
+    this.#attempts = 0;
     socket.onmessage = ({ data }) => this.#received(JSON.parse(String(data)) as Message);
     socket.onclose = () => this.#lost();
     this.#heard = true;

@@ -255,8 +255,9 @@ export function isSystemTopic(topic: string): boolean {
 }
 
 /**
- * Topics that manifests declare, by message type. A capability knows events by their type, `Email.Received`; an extension
- * publishes them as `email.received`. Through this map both mean the same event. Two topics of one type are refused. SPEC: X25.
+ * Topics that manifests declare, by message type. A capability knows events by their type, `Email.Received`; an
+ * extension publishes them as `email.received`. Through this map both mean the same event. Two topics of one type are
+ * refused. SPEC: X25.
  */
 export class DeclaredTopics {
   readonly #registry = new TopicRegistry();

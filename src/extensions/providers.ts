@@ -30,7 +30,7 @@ export type AgentResponse =
   | { readonly status: "success" | "refused"; readonly content: string }
   | { readonly status: "error"; readonly content?: string; readonly error: string };
 
-/** The part of an extension that is an agent. */
+/** The agent of an extension: it answers tasks with text. */
 export interface AgentProvider {
   getAgentDescriptor?(): { readonly name: string; readonly description: string };
   invoke(task: string, invocation: AgentInvocation): AgentResponse | string | Promise<AgentResponse | string>;

@@ -158,7 +158,7 @@ export async function readSettings({ environment, folder, code = {} }: SettingSo
   const settings = NAMES.map((name): [SettingName, Setting] => {
     const { variable, fallback } = DEFINITIONS[name];
     const said = code[name];
-    if (said !== undefined) return [name, { value: checked(name, said, "code", problems), origin: "code" }];
+    if (said !== undefined) return [name, { value: checked(name, said, `--${name}`, problems), origin: "code" }];
     // An empty variable counts as not set, as usual in shells.
     const text = environment[variable] || undefined;
     if (text !== undefined) return [name, { value: checked(name, text, variable, problems), origin: variable }];

@@ -6,6 +6,7 @@
  */
 
 import type { Host, Timer } from "../host/host.ts";
+import { Waiters } from "../host/waiters.ts";
 import { DISPATCH_BURST_MS, MAILBOX_BURST_MAX } from "../limits.ts";
 import type { Message } from "../message/envelope.ts";
 import { causationOf } from "../message/envelope.ts";
@@ -194,7 +195,7 @@ export class MailboxActor implements CapabilityActor {
   #burstUntil = 0;
   /** Its open requests to others, by id. */
   readonly #asked = new Map<string, Asked>();
-  #idleWaiters: (() => void)[] = [];
+  readonly #idleWaiters = new Waiters();
 
   constructor(host: Host, handle: MessageHandler, options: MailboxOptions = {}) {
     const { clearance, timeoutMs = 0, name = "", board, concurrency = 1, serialBy, limits } = options;
@@ -252,9 +253,7 @@ export class MailboxActor implements CapabilityActor {
 
   idle(): Promise<void> {
     if (this.mailboxLength === 0) return Promise.resolve();
-    return new Promise((resolve) => {
-      this.#idleWaiters.push(resolve);
-    });
+    return this.#idleWaiters.wait();
   }
 
   waitsFor(request: string, message: string): boolean {
@@ -370,8 +369,7 @@ export class MailboxActor implements CapabilityActor {
   }
 
   #checkIdle(): void {
-    if (this.#idleWaiters.length > 0 && this.mailboxLength === 0)
-      for (const resolve of this.#idleWaiters.splice(0)) resolve();
+    if (!this.#idleWaiters.isEmpty && this.mailboxLength === 0) this.#idleWaiters.release();
   }
 
   #finished(given: Posted, handling: Handling, data: HandlerResult): void {

@@ -16,7 +16,9 @@
  * Web Workers, as on Deno, Bun and in browsers. Worker threads of Node have the same function in
  * `src/adapters/node-worker.ts`.
  */
+
 import type { Host, Timer } from "../host/host.ts";
+import { Waiters } from "../host/waiters.ts";
 import { WORKER_ABORT_MS } from "../limits.ts";
 import { causationOf, type Message } from "../message/envelope.ts";
 import { errorData, thrownText } from "../message/error-data.ts";
@@ -65,7 +67,7 @@ export class WorkerActor implements CapabilityActor {
   #manner: "silent" | "serving" | "bare" = "silent";
   /** Ids of the requests that it waits for. */
   readonly #asked = new Set<string>();
-  #idleWaiters: (() => void)[] = [];
+  readonly #idleWaiters = new Waiters();
   readonly #errorListeners: ActorListener[] = [];
   #board: WorkBoard | undefined;
   /** The capability, as the board lists it. */
@@ -135,9 +137,7 @@ export class WorkerActor implements CapabilityActor {
 
   idle(): Promise<void> {
     if (this.#given.length === 0) return Promise.resolve();
-    return new Promise((resolve) => {
-      this.#idleWaiters.push(resolve);
-    });
+    return this.#idleWaiters.wait();
   }
 
   #message(event: WorkerEvent): void {
@@ -251,7 +251,7 @@ export class WorkerActor implements CapabilityActor {
   }
 
   #checkIdle(): void {
-    if (this.#given.length === 0) for (const resolve of this.#idleWaiters.splice(0)) resolve();
+    if (this.#given.length === 0) this.#idleWaiters.release();
   }
 }
 

@@ -102,8 +102,8 @@ const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-([0-9a-f]{4})-([0-9a-f]{12})$
 
 /**
  * The W3C trace context of a consequence of a message with this id and context; an invalid context is returned
- * unchanged. Handling a message is a span whose id is derived from the message id, so each consequence is a child of its
- * cause without a table of spans. SPEC: M38.
+ * unchanged. Handling a message is a span whose id is derived from the message id, so each consequence is a child of
+ * its cause without a table of spans. SPEC: M38.
  */
 export function childOf(traceparent: string, messageId: string): string {
   const fields = TRACEPARENT.exec(traceparent);

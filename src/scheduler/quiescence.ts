@@ -8,6 +8,7 @@
  * Each component that ends work calls `check`. Gates of nodes that have run do not count, and neither do breakpoints
  * (P10).
  */
+import { Waiters } from "../host/waiters.ts";
 import type { Agenda } from "./agenda.ts";
 import type { Gates } from "./gates.ts";
 import type { Background } from "./run-commits.ts";
@@ -33,7 +34,7 @@ export class Quiescence implements Background {
   readonly #background = new Set<Promise<unknown>>();
   #activity: Activity | undefined;
   #sends: PendingSends | undefined;
-  #idleWaiters: (() => void)[] = [];
+  readonly #idleWaiters = new Waiters();
   /** Waiters that do not wait for sends. */
   #quietWaiters: { readonly resolve: () => void; readonly isHeldUp: () => boolean }[] = [];
   #disposed = false;
@@ -54,9 +55,7 @@ export class Quiescence implements Background {
 
   idle(): Promise<void> {
     if (this.isIdle) return Promise.resolve();
-    return new Promise((resolve) => {
-      this.#idleWaiters.push(resolve);
-    });
+    return this.#idleWaiters.wait();
   }
 
   /**
@@ -83,8 +82,8 @@ export class Quiescence implements Background {
   /** Called when work has ended, which may have been the last. */
   check(): void {
     if (this.#quietWaiters.length > 0 && this.#isQuiet) this.#tellQuiet();
-    if (this.#idleWaiters.length === 0 || !this.isIdle) return;
-    for (const resolve of this.#idleWaiters.splice(0)) resolve();
+    if (this.#idleWaiters.isEmpty || !this.isIdle) return;
+    this.#idleWaiters.release();
   }
 
   #tellQuiet(): void {

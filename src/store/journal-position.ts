@@ -49,7 +49,7 @@ export function cursorOf({ history, lanes }: JournalPosition): string {
   return history + passed.join("");
 }
 
-/** The position of a text; undefined if no store made it. */
+/** The position of a cursor; undefined if no store made it. */
 export function positionOf(cursor: string): JournalPosition | undefined {
   if (cursor === START_TEXT) return JOURNAL_START;
   const [history = "", ...passed] = cursor.split(".");

@@ -21,6 +21,8 @@ export interface TxCell<T> {
   set(value: T): void;
   update(change: (value: T) => T): void;
   delete(): void;
+  /** The node of a computed value, which no handler may write. */
+  readonly node?: never;
 }
 
 /** A list of elements. */
@@ -59,20 +61,20 @@ export class Tx {
   // Cells -----------------------------------------------------------------------------------------------------------
 
   /** The value as this transaction sees it, its own writes included. */
-  get get(): <T>(cell: TxCell<T>) => T {
+  get get(): <T>(cell: Pick<TxCell<T>, "get">) => T {
     return (cell) => this.#attempt.within(() => cell.get());
   }
 
-  get set(): <T>(cell: TxCell<T>, value: T) => void {
+  get set(): <T>(cell: TxCell<T>, value: NoInfer<T>) => void {
     return (cell, value) => this.#attempt.within(() => cell.set(value));
   }
 
   /** Replaces the value by the one that `change` makes of it. */
-  get update(): <T>(cell: TxCell<T>, change: (value: T) => T) => void {
+  get update(): <T, const Next extends T>(cell: TxCell<T>, change: (value: T) => Next) => void {
     return (cell, change) => this.#attempt.within(() => cell.update(change));
   }
 
-  get delete(): (cell: Pick<TxCell<unknown>, "delete">) => void {
+  get delete(): (cell: Pick<TxCell<unknown>, "delete" | "node">) => void {
     return (cell) => this.#attempt.within(() => cell.delete());
   }
 

@@ -1,4 +1,7 @@
-/** Kernels of apps for tests: in real time on both stores, and in simulated time on a disk that outlives a killed process. */
+/**
+ * Kernels of apps for tests: in real time on both stores, and in simulated time on a disk that outlives a killed
+ * process.
+ */
 import { join } from "node:path";
 import { onTestFinished } from "vitest";
 import type { AnyApp } from "../../src/app/caller.ts";

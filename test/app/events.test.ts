@@ -1,4 +1,7 @@
-/** Handlers of events in an app: transactions, and `run`, `commit`, `failed`, in simulated time with processes that are killed. */
+/**
+ * Handlers of events in an app: transactions, and `run`, `commit`, `failed`, in simulated time with processes that are
+ * killed.
+ */
 import { describe, expect, test } from "vitest";
 import { z } from "zod";
 import type { AppParts } from "../../src/app/parts.ts";

@@ -1,6 +1,6 @@
 /**
- * Real processes on a real file, killed with signal 9 at moments that a seed chooses from their output. The oracle is this
- * process: it knows the acknowledged events, and checks the file at the end.
+ * Real processes on a real file, killed with signal 9 at moments that a seed chooses from their output. The oracle is
+ * this process: it knows the acknowledged events, and checks the file at the end.
  */
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";

@@ -1,6 +1,6 @@
 /**
- * A process whose last work is an event that a commit appended: no other work keeps it alive. Prints `heard` and how many it heard.
- * Argument: the file.
+ * A process whose last work is an event that a commit appended: no other work keeps it alive. Prints `heard` and how
+ * many it heard. Argument: the file.
  */
 import { argv } from "node:process";
 import { EventBus } from "../../src/bus/event-bus.ts";

@@ -1,4 +1,7 @@
-/** A transactional handler that is run again begins like any other: within the bounds, and only while this process holds the event. */
+/**
+ * A transactional handler that is run again begins like any other: within the bounds, and only while this process holds
+ * the event.
+ */
 import { describe, expect, test } from "#test";
 import type { Event } from "../../src/bus/event.ts";
 import { Space } from "../../src/cells/space.ts";

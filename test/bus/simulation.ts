@@ -1,6 +1,6 @@
 /**
- * A world of processes on one disk, from a seed: each publishes and handles; they are killed, paused, given wrong clocks and a
- * faulty store. Then the faults stop, and the end of every event is checked from outside.
+ * A world of processes on one disk, from a seed: each publishes and handles; they are killed, paused, given wrong
+ * clocks and a faulty store. Then the faults stop, and the end of every event is checked from outside.
  */
 import { EventBus } from "../../src/bus/event-bus.ts";
 import { Space } from "../../src/cells/space.ts";

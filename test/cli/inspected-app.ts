@@ -1,4 +1,7 @@
-/** An app with something of everything that the looking verbs explain: a commit, derived values seen and unseen, an event that fails, a timer. */
+/**
+ * An app with something of everything that the looking verbs explain: a commit, derived values seen and unseen, an
+ * event that fails, a timer.
+ */
 import { existsSync } from "node:fs";
 import { index } from "../../src/cells/collection.ts";
 import type { KernelParts } from "../../src/kernel/kernel-options.ts";

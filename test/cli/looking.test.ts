@@ -198,7 +198,7 @@ describe("a running kernel", () => {
     );
     expect(await millrace("why", "nothing-of-that-name")).toMatchObject({
       code: 1,
-      stderr: expect.stringMatching(/^millrace: nothing is called nothing-of-that-name: [^?]*\n$/),
+      stderr: expect.stringMatching(/^millrace: there is no event, .* node nothing-of-that-name; [^?]*\n$/),
     });
     expect((await millrace("why", "averge")).stderr).toMatch(/; did you mean average\? see "millrace ls"\n$/);
     await client.close();

@@ -1,4 +1,7 @@
-/** The app that `npm start` runs, as a user of the built package would run it: mail, tasks, totals, reminders, slow work, and kills. */
+/**
+ * The app that `npm start` runs, as a user of the built package would run it: mail, tasks, totals, reminders, slow
+ * work, and kills.
+ */
 import { cpSync, existsSync, readdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";

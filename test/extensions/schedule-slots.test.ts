@@ -1,4 +1,6 @@
-/** One schedule's slot in the hands of two processes: real stores on one SQLite file, in an order that each test sets. */
+/**
+ * One schedule's slot in the hands of two processes: real stores on one SQLite file, in an order that each test sets.
+ */
 import { join } from "node:path";
 import { describe, expect, onTestFinished, test } from "vitest";
 import { type DueTable, NEVER_MS, SCHEDULE_KIND, slotIn } from "../../src/extensions/schedule-row.ts";

@@ -1,4 +1,7 @@
-/** Schedules: slots, the outcomes of tasks, and the state after a restart. In simulated time, on a disk that outlives kernels. */
+/**
+ * Schedules: slots, the outcomes of tasks, and the state after a restart. In simulated time, on a disk that outlives
+ * kernels.
+ */
 import { describe, expect, test } from "vitest";
 import type { Slot, TaskResult } from "../../src/extensions/providers.ts";
 import { freeRow, NEVER_MS, put, SCHEDULE_KIND, slotIn, take } from "../../src/extensions/schedule-row.ts";

@@ -1,7 +1,8 @@
 /**
- * A kernel with extensions in a simulated world, from a seed: a service that emits under keys, a handler that commands and emits, schedules of both
- * kinds. The kernel is killed and started again, its store fails, its clock steps, and an extension with a subscription fails as it starts and
- * is restarted later. Then the faults stop, and the end of all work is checked.
+ * A kernel with extensions in a simulated world, from a seed: a service that emits under keys, a handler that commands
+ * and emits, schedules of both kinds. The kernel is killed and started again, its store fails, its clock steps, and an
+ * extension with a subscription fails as it starts and is restarted later. Then the faults stop, and the end of all
+ * work is checked.
  */
 import type { ExtensionInCode } from "../../src/extensions/discovery.ts";
 import type { ExtensionContext } from "../../src/extensions/extension-context.ts";

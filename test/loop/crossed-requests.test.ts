@@ -1,4 +1,7 @@
-/** Actors that have come to wait for each other by requests that did not cause each other: told of, and ended by a bound. */
+/**
+ * Actors that have come to wait for each other by requests that did not cause each other: told of, and ended by a
+ * bound.
+ */
 import { describe, expect, test } from "#test";
 import { CIRCLE_LOOK_MS, CIRCLE_WAIT_MS } from "../../src/limits.ts";
 import type { Capability } from "../../src/loop/capability.ts";

@@ -1,4 +1,6 @@
-/** Parcels: an event is over when its handler has ended and every message that the handler sent is journaled or refused. */
+/**
+ * Parcels: an event is over when its handler has ended and every message that the handler sent is journaled or refused.
+ */
 import { describe, expect, test } from "#test";
 import type { CommandJournal } from "../../src/loop/command-journal.ts";
 import { capability } from "../../src/loop/define-capability.ts";

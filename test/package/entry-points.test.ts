@@ -8,7 +8,10 @@ import * as index from "../../src/index.ts";
 import * as message from "../../src/message/index.ts";
 import { ROOT, runProgram, scratchFolder } from "../repo/program.ts";
 
-/** The most that an entry point may take, in KB: minified, and compressed by gzip. Parts that are loaded on use do not count. */
+/**
+ * The most that an entry point may take, in KB: minified, and compressed by gzip. Parts that are loaded on use do not
+ * count.
+ */
 const SIZES: Readonly<Record<string, readonly [minified: number, gzip: number]>> = {
   ".": [135, 47],
   "./bus": [175, 58],

@@ -8,7 +8,9 @@ const SRC = join(ROOT, "src");
 const SMALL_BELOW = 60;
 const LONG_ABOVE = 400;
 
-/** Small files with one importer, and why they are files. Verbs of the command are files of their own (`cli/main.ts`). */
+/**
+ * Small files with one importer, and why they are files. Verbs of the command are files of their own (`cli/main.ts`).
+ */
 const SMALL: Readonly<Record<string, string>> = {
   "cells/effect-cleanup.ts": "its importer is long",
   "cells/element-cell.ts": "its importer would be long with it",

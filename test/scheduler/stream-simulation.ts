@@ -138,7 +138,8 @@ export class StreamSimulation {
     this.#host.note(`${name} ${outcome.kind}`);
   }
 
-  // Processes ------------------------------------------------------------------------------------------------------------
+  // Processes
+  // ------------------------------------------------------------------------------------------------------------
 
   async #start(): Promise<void> {
     const process = simulatedProcess(this.#host);
@@ -210,7 +211,8 @@ export class StreamSimulation {
     audits.handle((name) => audit.push(name));
   }
 
-  // The model --------------------------------------------------------------------------------------------------------------
+  // The model
+  // --------------------------------------------------------------------------------------------------------------
 
   async #check(): Promise<void> {
     const store = memoryStore({ host: this.#host, disk: this.#disk });

@@ -1,7 +1,7 @@
 /**
- * The data of memory stores apart from the journal: documents, remembered commits and watchers. Stores that share a disk see each other's
- * writes, like processes on one file. `MemoryDisk` adds the journal; `DocumentsOnly` refuses it, for programs that use signals alone.
- * SPEC: S22, S24, K142.
+ * The data of memory stores apart from the journal: documents, remembered commits and watchers. Stores that share a
+ * disk see each other's writes, like processes on one file. `MemoryDisk` adds the journal; `DocumentsOnly` refuses it,
+ * for programs that use signals alone. SPEC: S22, S24, K142.
  */
 
 import { guarded } from "../../host/hook.ts";

@@ -29,14 +29,19 @@ import type { CommitJob } from "./jobs.ts";
 import { loadStates, putStates } from "./journal-states.ts";
 import type { Link, Row } from "./link.ts";
 
-/** Entries after a look at the journal: those to insert, and for each entry its stored id or its place among the new. */
+/**
+ * Entries after a look at the journal: those to insert, and for each entry its stored id or its place among the new.
+ */
 export interface ResolvedEntries {
   readonly kind: "resolved";
   readonly fresh: readonly EncodedEntry[];
   readonly places: readonly ({ readonly id: number } | { readonly fresh: number })[];
 }
 
-/** The entries that are not in the journal; `also-old`: events behind the horizon too. Rows that a repeated entry changes (a failed one that is done) are changed. */
+/**
+ * The entries that are not in the journal; `also-old`: events behind the horizon too. Rows that a repeated entry
+ * changes (a failed one that is done) are changed.
+ */
 export async function resolveEntries(
   link: Link,
   m: string,

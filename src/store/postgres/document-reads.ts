@@ -1,4 +1,6 @@
-/** Reads of documents, lists, the change feed and node rows. Each is one statement, so it sees one state of the space. */
+/**
+ * Reads of documents, lists, the change feed and node rows. Each is one statement, so it sees one state of the space.
+ */
 import type { Json } from "../../message/json.ts";
 import { type BasisInput, type DocumentPatch, type LabelWrite, THIS_COMMIT } from "../commit.ts";
 import { type DocumentRef, documentKey } from "../document.ts";

@@ -1,6 +1,6 @@
 /**
- * Facts about a database for the command: kernels, names of documents, and what slows or endangers the store. Reads only,
- * also while kernels run.
+ * Facts about a database for the command: kernels, names of documents, and what slows or endangers the store. Reads
+ * only, also while kernels run.
  */
 import type { DocumentRef } from "../document.ts";
 import { listConsumers } from "./journal-work.ts";
@@ -106,7 +106,9 @@ export class DatabaseInspection implements AsyncDisposable {
     return rows.map(({ name }) => String(name));
   }
 
-  /** Names of documents that exist or existed, in the order of scope and id. Receipts only if the prefix asks for them. */
+  /**
+   * Names of documents that exist or existed, in the order of scope and id. Receipts only if the prefix asks for them.
+   */
   async names(
     space: string,
     prefix: string,

@@ -13,7 +13,7 @@ import { type EncodedEntry, encodeEntries } from "../sqlite/journal-entry.ts";
 import type { AppendOutcome, SettleResult } from "../store.ts";
 import type { Link } from "./link.ts";
 
-/** Receives the result of a job, or the reason why there is none. */
+/** Receives the result of a job, or its error. */
 export type Answer<T> = (answer: T | Error) => void;
 
 export interface CommitJob {

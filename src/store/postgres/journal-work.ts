@@ -1,4 +1,6 @@
-/** Journal, lease, consumer and due operations that are not on the hot path. Each runs in a transaction of the writer. */
+/**
+ * Journal, lease, consumer and due operations that are not on the hot path. Each runs in a transaction of the writer.
+ */
 import { CONSUMERS_MAX, EVENT_SUSPECT_DEATHS } from "../../limits.ts";
 import {
   type Consumer,

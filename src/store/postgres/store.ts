@@ -89,12 +89,15 @@ export async function openPostgresStore(options: PostgresStoreOptions): Promise<
     await store.open();
     return store;
   } catch (thrown) {
-    if (thrown instanceof StoreError) throw thrown;
-    const error = databaseError(thrown);
-    throw new StoreError("STORE_OPEN_FAILED", `the Postgres store cannot be opened: ${error.message}`, {
-      cause: error,
-    });
+    throw openFailed(thrown);
   }
+}
+
+function openFailed(thrown: unknown): StoreError {
+  if (thrown instanceof StoreError) return thrown;
+  const error = databaseError(thrown);
+  const text = `the Postgres store cannot be opened: ${error.message}; check its URL, and that the server runs`;
+  return new StoreError("STORE_OPEN_FAILED", text, { cause: error });
 }
 
 export class PostgresStore implements Store {
@@ -564,11 +567,15 @@ export class PostgresStore implements Store {
 /** Creates or upgrades the schema of a store. */
 export async function migratePostgres(options: PostgresStoreOptions): Promise<{ from: number; to: number }> {
   const resolved = resolveOptions(options);
-  const link = await Link.open(resolved);
   try {
-    return await migrate(link, resolved.schema);
-  } finally {
-    await link.close();
+    const link = await Link.open(resolved);
+    try {
+      return await migrate(link, resolved.schema);
+    } finally {
+      await link.close();
+    }
+  } catch (thrown) {
+    throw openFailed(thrown);
   }
 }
 

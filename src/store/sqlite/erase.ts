@@ -226,8 +226,8 @@ class Erasure {
 }
 
 /**
- * Opens a file exclusively to erase a subject from it. `apply: false` only reports matches. The caller holds the lock of the data directory; throws if the store is open
- * elsewhere.
+ * Opens a file exclusively to erase a subject from it. `apply: false` only reports matches. The caller holds the lock
+ * of the data directory; throws if the store is open elsewhere.
  */
 export function eraseFromFile(options: SqliteStoreOptions, subject: string, apply: boolean): Erased {
   const resolved = resolveOptions(options);

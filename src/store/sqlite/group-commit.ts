@@ -19,6 +19,7 @@
  */
 
 import type { Host, Timer } from "../../host/host.ts";
+import { Waiters } from "../../host/waiters.ts";
 import { FILE_LOOK_MS } from "../../limits.ts";
 import { thrownText } from "../../message/error-data.ts";
 import { rejected } from "../rejection.ts";
@@ -70,7 +71,7 @@ export class GroupCommit {
   #dataVersion: unknown;
   readonly #guard: FileGuard | undefined;
   #fileLook: Timer | undefined;
-  readonly #drained: (() => void)[] = [];
+  readonly #drained = new Waiters();
   readonly #beginRead: Statement;
   readonly #commit: Statement;
   readonly #version: ListStatement;
@@ -158,7 +159,7 @@ export class GroupCommit {
   async drain(): Promise<void> {
     this.#schedule();
     if (this.#queue.length > 0) {
-      await new Promise<void>((resolve) => this.#drained.push(resolve));
+      await this.#drained.wait();
     }
     this.#lock.giveUp();
     this.#fileLook?.cancel();
@@ -267,7 +268,7 @@ export class GroupCommit {
     if (this.#state.kind === "stopped") return;
     this.#state = { kind: "idle" };
     if (this.#queue.length > 0) this.#schedule();
-    else for (const resolve of this.#drained.splice(0)) resolve();
+    else this.#drained.release();
   }
 
   /** False if the lock is not held yet: it is retried, or all queued jobs have failed. */
@@ -416,7 +417,7 @@ export class GroupCommit {
     this.#lock.giveUp();
     void this.#checkpoints.close();
     for (const job of this.#queue.takeAll()) job.fail(rejected("failed", "store-stopped", reason));
-    for (const resolve of this.#drained.splice(0)) resolve();
+    this.#drained.release();
     return new StoreError("STORE_STOPPED", reason);
   }
 

@@ -1,7 +1,8 @@
 /**
- * Reads the lines of an export (`export-lines.ts`) into the tables of an empty store. SPEC: S140-S144. The caller holds one transaction around all lines:
- * an error in one of them leaves the store empty. Ids, sequences and hashes are those of the exported store, so that receipts, the hash chain and the
- * order of timers are the same. The feed of each space begins at its head.
+ * Reads the lines of an export (`export-lines.ts`) into the tables of an empty store. SPEC: S140-S144. The caller holds
+ * one transaction around all lines: an error in one of them leaves the store empty. Ids, sequences and hashes are those
+ * of the exported store, so that receipts, the hash chain and the order of timers are the same. The feed of each space
+ * begins at its head.
  *
  *   header ──lines──> lines ──end──> ended
  */

@@ -1,4 +1,4 @@
-/** What Postgres adds to the contract of every store: cost of a batch, idle cost, notices, the schema, the view. */
+/** Behaviour of Postgres beyond the common contract: cost of a batch, idle cost, notices, the schema, the view. */
 import { describe, expect, test } from "vitest";
 import { systemHost } from "../../../src/host/system-host.ts";
 import { Link } from "../../../src/store/postgres/link.ts";

@@ -1,6 +1,6 @@
 /**
- * A Postgres server for tests: the one of `POSTGRES_TEST_URL`, or one that this file starts, from npm or of the system. One server for each
- * test file, and one database for each file; each store under test has its own schema.
+ * A Postgres server for tests: the one of `POSTGRES_TEST_URL`, or one that this file starts, from npm or of the system.
+ * One server for each test file, and one database for each file; each store under test has its own schema.
  */
 import { afterAll, beforeAll } from "vitest";
 import { Link } from "../../../src/store/postgres/link.ts";

@@ -50,7 +50,10 @@ async function holder({ path }: Settings): Promise<void> {
   await orders.next();
 }
 
-/** Appends and claims, with several callers at once and as fast as it can, until another has come in between; says what it got. */
+/**
+ * Appends and claims, with several callers at once and as fast as it can, until another has come in between; says what
+ * it got.
+ */
 async function worker(settings: Settings): Promise<void> {
   // Whoever has the lock may be waiting for the machine.
   const store = await openSqliteStore({ path: settings.path, tuning: { lockWaitMs: 600_000 } });
@@ -87,7 +90,10 @@ function isUnbroken(ids: readonly number[]): boolean {
   return Math.max(...ids) - Math.min(...ids) < ids.length;
 }
 
-/** Writes batch after batch on a store that copies its log early, without a rest; says when it is done, and stays until it is killed. */
+/**
+ * Writes batch after batch on a store that copies its log early, without a rest; says when it is done, and stays until
+ * it is killed.
+ */
 async function filler({ path, rounds }: Settings): Promise<void> {
   const store = await openSqliteStore({ path, tuning: { lockWaitMs: 600_000, checkpointPages: CHECKPOINT_PAGES } });
   say("ready");

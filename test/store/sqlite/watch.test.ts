@@ -1,4 +1,7 @@
-/** When the watch listens to the operating system, and when it looks by itself: on a file of its own, with timers that the test fires. */
+/**
+ * When the watch listens to the operating system, and when it looks by itself: on a file of its own, with timers that
+ * the test fires.
+ */
 import { appendFileSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
