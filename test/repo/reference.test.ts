@@ -110,6 +110,18 @@ describe("the reference", () => {
     expect(withoutExample.map(({ page, name }) => `${page}: ${name}`)).toEqual([]);
   });
 
+  test("[K302] each function and class has a sentence about its errors", () => {
+    const silent = entries.flatMap(({ name }) =>
+      [...sectionsOf(pageOf(name))].flatMap(([one, text]) => {
+        const [, declaration = "", prose = ""] = text.match(/```typescript\n([\s\S]*?)^```$([\s\S]*)/m) ?? [];
+        if (!/^(?:abstract )?(?:class|function) /m.test(declaration)) return [];
+        const sentences = prose.replaceAll(/^```[\s\S]*?^```$/gm, "");
+        return /^(?:Throws|Thrown|Rejects|Does not throw)\b/m.test(sentences) ? [] : [`${name}: ${one}`];
+      }),
+    );
+    expect(silent).toEqual([]);
+  });
+
   test("[K50] names every verb with its usage (node scripts/reference.ts command > docs/reference/command.md)", async () => {
     const help = async (...args: string[]) =>
       (await runProgram(process.execPath, [MAIN, ...args, "--help"], { env: COMPILE_CACHE })).stdout;

@@ -80,7 +80,7 @@ describe("group commit", () => {
     const before = store.stats().batches;
     for (let n = 0; n < 40; n++) {
       await write(store, set("growing", [`key ${n}`], "x".repeat(1_000)));
-      // A caller that is not waiting for the batch.
+      // Eight promise jobs, as a distant caller makes them.
       for (let job = 0; job < 8; job++) await undefined;
     }
     expect(file.database().prepare("SELECT count(*) AS n FROM snapshot").get()).toEqual({ n: 1 });
