@@ -30,7 +30,7 @@ export function settlementOf(run: EventRun, last?: StepResult): Settlement {
 }
 
 /** A row for which no handler is called has failed, together with its pending retries. */
-export function failureOf({ row: { id, deliveries }, lease, attempt }: Claim, error: string): Settlement {
+export function runFailure({ row: { id, deliveries }, lease, attempt }: Claim, error: string): Settlement {
   const due = deliveries.filter(({ status }) => status === "retry" || status === "waiting");
   return { id, lease, attempt, outcome: { kind: "failed", error }, deliveries: due.map(asFailed) };
 }

@@ -9,7 +9,7 @@ import { RUNS_ASKED_MAX } from "../limits.ts";
 import type { Json } from "../message/json.ts";
 import { placeText } from "../message/path.ts";
 import { connectIfRunning } from "./connection.ts";
-import type { Row } from "./journal-lines.ts";
+import type { JournalLine } from "./journal-lines.ts";
 import { spacesOf } from "./spaces.ts";
 import type { VerbCall } from "./verb.ts";
 
@@ -39,8 +39,8 @@ export interface Deed {
 export async function deedsOf(
   call: VerbCall,
   store: KernelStore,
-  rows: readonly Row[],
-  subscribersOf: (row: Row) => readonly string[],
+  rows: readonly JournalLine[],
+  subscribersOf: (row: JournalLine) => readonly string[],
 ): Promise<ReadonlyMap<number, Deed>> {
   const stories = new Map<number, readonly StoryCommit[]>();
   const spaces = await spacesOf(call);

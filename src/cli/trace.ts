@@ -9,7 +9,7 @@ import { concerns } from "../kernel/run-log.ts";
 import { CONVERSATION_ROWS_MAX } from "./conversation.ts";
 import { existingStore } from "./database-file.ts";
 import { changeText, type Deed, type DeedChange, type DeedRun, deedsOf } from "./deeds.ts";
-import { type Row, troubleOf } from "./journal-lines.ts";
+import { type JournalLine, troubleOf } from "./journal-lines.ts";
 import { Listeners } from "./listeners.ts";
 import { isCut, type StoryItem, type StoryTree, storyOf } from "./story.ts";
 import type { Terminal } from "./terminal.ts";
@@ -60,7 +60,7 @@ async function messageIdOf(store: KernelStore, id: string): Promise<string> {
 /** A message in JSON: its row, or its id if it left none; the handlings; the changes and runs. */
 interface JsonBranch {
   readonly id: string;
-  readonly row?: Row;
+  readonly row?: JournalLine;
   readonly handlings: StoryItem["handlings"];
   readonly deed?: Deed;
   readonly children: readonly JsonBranch[];
@@ -113,7 +113,7 @@ function lineOf(tree: StoryTree, telling: Telling): Line {
   };
 }
 
-function rowText(item: StoryItem, row: Row, telling: Telling): string {
+function rowText(item: StoryItem, row: JournalLine, telling: Telling): string {
   const { listeners, terminal } = telling;
   const { kind = "?", type = row.topic } = row.message ?? {};
   const cells = [`${kind} ${type}`, row.status, row.source, whenText(item, telling)];
@@ -141,7 +141,7 @@ function whenText(item: StoryItem, { first }: Telling): string {
 }
 
 /** From the kernel's memory; else from the coarse times of the row. */
-function durationText({ handlings }: StoryItem, { status, createdAtMs, processedAtMs }: Row): string {
+function durationText({ handlings }: StoryItem, { status, createdAtMs, processedAtMs }: JournalLine): string {
   const took = handlings.at(-1)?.tookMs;
   if (took !== undefined) return tookText(took);
   if (status !== "done" || processedAtMs === undefined || processedAtMs <= createdAtMs) return "";

@@ -13,7 +13,7 @@ import type { EventBus } from "../bus/event-bus.ts";
 import { Space } from "../cells/space.ts";
 import type { AddedApp } from "../extensions/extension-app.ts";
 import { type Log, loggerFor, logToStderr } from "../extensions/logger.ts";
-import { APP_OWNER, type Schedule, ScheduleTable } from "../extensions/schedule-table.ts";
+import { APP_OWNER, type ExtensionSchedule, ScheduleTable } from "../extensions/schedule-table.ts";
 import type { Host } from "../host/host.ts";
 import { LEASE_MS } from "../limits.ts";
 import type { Capability, CapabilityActor } from "../loop/capability.ts";
@@ -148,7 +148,7 @@ export class Apps {
     if (own.size > 0) await this.#schedules.settle((owner) => !own.has(owner));
   }
 
-  #schedulesOf({ name, schedules }: BuiltApp, extensionId: string, request: Wiring["request"]): Schedule[] {
+  #schedulesOf({ name, schedules }: BuiltApp, extensionId: string, request: Wiring["request"]): ExtensionSchedule[] {
     const { host } = this.#parts;
     return schedules.map(({ key, pattern, timezone, type, missed }) => ({
       ...{ extensionId, name: key, cron: pattern, timezone, does: `sends ${type}` },

@@ -9,13 +9,13 @@ import { given } from "./given.ts";
 
 /** The default durability; `docs/decisions/0003-crash-proof.md`. */
 export const DURABILITY = "power";
-export type Durability = "power" | "process";
+export type StoreDurability = "power" | "process";
 
 /** The store as the command sees it. */
 export type KernelStore = Store;
 
 export interface StoreChoices {
-  readonly durability?: Durability;
+  readonly durability?: StoreDurability;
   /** Bytes of one message's data in the journal. */
   readonly payloadBytesMax?: number | undefined;
 }
@@ -46,7 +46,7 @@ export function databaseUrls(place: string): readonly string[] {
 }
 
 /** The place for messages: the password of a URL is left out. */
-export function placeText(place: string): string {
+export function storePlaceText(place: string): string {
   return isDatabaseUrl(place) ? databaseUrls(place).map(urlText).join(",") : place;
 }
 

@@ -7,7 +7,7 @@ import { isCleanText, isJsonObject, type Json, type JsonArray, type JsonObject }
 import type { Path } from "../message/path.ts";
 import { admit } from "./admit.ts";
 import { keyCount } from "./key-count.ts";
-import { childOf } from "./patch.ts";
+import { childAt } from "./patch.ts";
 import type { PathOperation } from "./path-operation.ts";
 import { StoreError } from "./store.ts";
 
@@ -32,7 +32,7 @@ export function narrowIncoming(path: Path, before: Json | undefined, value: unkn
   for (const key in value) {
     if (++keys > DOCUMENT_VALUES_MAX) return undefined;
     const now: unknown = (value as { readonly [key: string]: unknown })[key];
-    const old = childOf(before, key);
+    const old = childAt(before, key);
     if (old !== undefined) met++;
     if (old !== undefined && Object.is(old, now)) continue;
     if (!isCleanText(key) || !collectIncoming([...path, key], old, now, operations)) return undefined;
@@ -74,7 +74,7 @@ function collect(path: Path, before: Json | undefined, after: Json, out: PathOpe
 
 function collectObject(path: Path, before: JsonObject, after: JsonObject, out: PathOperation[]): boolean {
   for (const [key, value] of Object.entries(after)) {
-    const old = childOf(before, key);
+    const old = childAt(before, key);
     if (Object.is(old, value)) continue;
     if (!collect([...path, key], old, value, out)) return false;
   }

@@ -28,7 +28,7 @@ import {
 import { Confirmation, type ReceiptListener } from "./confirmation.ts";
 import type { DocumentRef } from "./document.ts";
 import type { LabelChange } from "./document-labels.ts";
-import { DocumentTable, type OpenTurn } from "./document-table.ts";
+import { type OpenTurn, ReplicaDocuments } from "./document-table.ts";
 import { FeedWatch } from "./feed-watch.ts";
 import { NONE, withOne } from "./few.ts";
 import { Notifier } from "./notifier.ts";
@@ -86,7 +86,7 @@ export class Replica implements AsyncDisposable {
   readonly space: string;
   readonly #store: Store;
   readonly #notifier: Notifier;
-  readonly #documents: DocumentTable;
+  readonly #documents: ReplicaDocuments;
   readonly #confirmation: Confirmation;
   readonly #feed: FeedWatch;
   #localSequence = 0;
@@ -104,7 +104,7 @@ export class Replica implements AsyncDisposable {
     this.#notifier = notifier;
     this.space = space;
     this.#store = store;
-    this.#documents = new DocumentTable({ store, space, host, residentMax, notifier, history });
+    this.#documents = new ReplicaDocuments({ store, space, host, residentMax, notifier, history });
     this.#documents.isLabelled = isLabelled;
     this.#confirmation = new Confirmation({ space, host, store, documents: this.#documents, notifier, position });
     this.#feed = new FeedWatch({ host, store, space, follower: this.#confirmation });

@@ -6,7 +6,7 @@ import { existsSync } from "node:fs";
 import { index } from "../../src/cells/collection.ts";
 import type { KernelParts } from "../../src/kernel/kernel-options.ts";
 import { capability } from "../../src/loop/define-capability.ts";
-import type { HandlerContext } from "../../src/loop/mailbox-actor.ts";
+import type { CapabilityContext } from "../../src/loop/mailbox-actor.ts";
 import { transactional } from "../../src/loop/transactional.ts";
 
 /** What is computed is kept, so that a stopped kernel's file knows of it. */
@@ -55,7 +55,7 @@ export default ({ space, bus }: KernelParts) => {
       durable: "unawaited",
       commands: {
         "Clerk.Remind": {
-          handle: async (data: { price: number }, { command, query }: HandlerContext) => {
+          handle: async (data: { price: number }, { command, query }: CapabilityContext) => {
             await query("Syscall.Ping", null);
             const message = { kind: "command", type: "Shop.Order", data };
             return command("Timer.Set", { delayMs: 1, message });

@@ -69,7 +69,7 @@ import { ALL_ROWS, CLAIMABLE, DUE, noteOfAppend, noteOfSettle, SETTLED, type Wri
 import { BatchNews } from "./batch-news.ts";
 import { CommitJob, promised } from "./commit-job.ts";
 import { CommitWriter, encodeCommit, ownSettlement } from "./commit-writer.ts";
-import type { Connection } from "./connection.ts";
+import type { SqliteConnection } from "./connection.ts";
 import { DocumentReads } from "./document-reads.ts";
 import { encodeDueChange } from "./due-table.ts";
 import { eraseSubject } from "./erase.ts";
@@ -99,7 +99,7 @@ export class SqliteStore implements Store {
   readonly userTables = USER_TABLES;
   readonly #options: ResolvedOptions;
   readonly #host: Host;
-  readonly #connection: Connection;
+  readonly #connection: SqliteConnection;
   readonly #tables: Tables;
   readonly #writer: GroupCommit;
   readonly #commits: CommitWriter;
@@ -115,7 +115,12 @@ export class SqliteStore implements Store {
   #closing: Promise<void> | undefined;
 
   /** `lack`: why commits of the file may be missing. */
-  constructor(connection: Connection, options: ResolvedOptions, mark: OpenMark | undefined, lack: string | undefined) {
+  constructor(
+    connection: SqliteConnection,
+    options: ResolvedOptions,
+    mark: OpenMark | undefined,
+    lack: string | undefined,
+  ) {
     this.#options = options;
     this.#mark = mark;
     this.#lack = lack;

@@ -8,7 +8,7 @@
  *    └────── refused for too long
  */
 import type { Host } from "../../host/host.ts";
-import type { Connection, Statement } from "./connection.ts";
+import type { SqliteConnection, Statement } from "./connection.ts";
 import type { ResolvedOptions } from "./options.ts";
 import { engineTrouble } from "./sqlite-error.ts";
 import { TurnFile } from "./turn-file.ts";
@@ -36,7 +36,7 @@ export class WriteLock {
   /** The start of the pause for another process; undefined outside of a pause. */
   #pausedSince: number | undefined;
 
-  constructor(connection: Connection, { path, host, tuning }: ResolvedOptions) {
+  constructor(connection: SqliteConnection, { path, host, tuning }: ResolvedOptions) {
     this.#host = host;
     this.#waitMs = tuning.lockWaitMs;
     this.#turn = new TurnFile(path, host);
