@@ -6,7 +6,7 @@ import type { RemovedConsumer } from "../kernel/consumer-repair.ts";
 import { nearWord } from "../message/near-word.ts";
 import { counted, table } from "./journal-lines.ts";
 import { withOwner } from "./journal-owner.ts";
-import { declaredConsumers, consumers as listing } from "./list-database.ts";
+import { declaredConsumers, consumerListing as listing } from "./list-database.ts";
 import { EXIT, type ExitCode, JSON_OPTION, UsageError, type Verb, type VerbCall } from "./verb.ts";
 
 export const consumers: Verb = {

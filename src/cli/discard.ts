@@ -6,7 +6,7 @@
 import { FILTER_OPTION } from "./filter-option.ts";
 import { counted } from "./journal-lines.ts";
 import { inRequests, withOwner } from "./journal-owner.ts";
-import { type Found, findFailed, IDS_MAX, readIds } from "./requeue.ts";
+import { type FailedRows, findFailed, IDS_MAX, readIds } from "./requeue.ts";
 import { EXIT, type ExitCode, JSON_OPTION, UsageError, type Verb, type VerbCall } from "./verb.ts";
 
 export const discard: Verb = {
@@ -57,6 +57,6 @@ async function run(call: VerbCall): Promise<ExitCode> {
   return missing.length > 0 ? EXIT.failed : EXIT.ok;
 }
 
-function allOf({ events, commands }: Found): number[] {
+function allOf({ events, commands }: FailedRows): number[] {
   return [...events, ...commands].sort((a, b) => a - b);
 }

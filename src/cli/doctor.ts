@@ -27,7 +27,7 @@ import {
 import { SQLITE_VERSION_MIN } from "../limits.ts";
 import { Failure, thrownText } from "../message/error-data.ts";
 import { checkDatabase, type DatabaseFinding as Finding } from "./check-database.ts";
-import { connect, isTaken } from "./connection.ts";
+import { connectKernel, isTaken } from "./connection.ts";
 import { workText } from "./explanation.ts";
 import { runtimeVersion } from "./runtime.ts";
 import { EXIT, type ExitCode, JSON_OPTION, type Verb, type VerbCall } from "./verb.ts";
@@ -103,7 +103,7 @@ async function checkKernel(call: VerbCall): Promise<Finding> {
     return { check, ok: true, isNote: true, found };
   }
   try {
-    await using client = await connect(call);
+    await using client = await connectKernel(call);
     const health = (await client.query("Kernel.Health", null, {
       timeoutMs: KERNEL_ANSWERS_MS,
     })) as never as KernelHealth;

@@ -6,8 +6,8 @@
 import { nearWord } from "../message/near-word.ts";
 import { FILTER_OPTION } from "./filter-option.ts";
 import { table } from "./journal-lines.ts";
-import { consumers, kernels } from "./list-database.ts";
-import { events, failureGroupList, failures, requests } from "./list-journal.ts";
+import { consumerListing, kernels } from "./list-database.ts";
+import { events, failureGroupList, failureListing, requests } from "./list-journal.ts";
 import { actors, extensions, nodes, types, work } from "./list-kernel.ts";
 import { documents, timers } from "./list-stored.ts";
 import type { Listing } from "./listing.ts";
@@ -23,11 +23,11 @@ const KINDS: Readonly<Record<string, Listing<any>>> = {
   nodes,
   work,
   timers,
-  failures,
+  failures: failureListing,
   "failure-groups": failureGroupList,
   extensions,
   types,
-  consumers,
+  consumers: consumerListing,
   kernels,
 };
 const NAMES = Object.keys(KINDS);

@@ -6,7 +6,7 @@ import { systemHost } from "../host/system-host.ts";
 import { type KernelStore, openStoreForReading } from "../kernel/open-store.ts";
 import { JOURNAL_PAGE_ROWS } from "../limits.ts";
 import { existingStore } from "./database-file.ts";
-import { counted, type Row } from "./journal-lines.ts";
+import { counted, type JournalLine } from "./journal-lines.ts";
 import { PURGE_ROWS_MAX, type PurgeBounds, withOwner } from "./journal-owner.ts";
 import { EXIT, type ExitCode, JSON_OPTION, readAge, readNumber, UsageError, type Verb, type VerbCall } from "./verb.ts";
 
@@ -74,6 +74,6 @@ async function countRemovable(
     }
     progress(`${settled} done rows counted`);
     if (page.length < JOURNAL_PAGE_ROWS) return { rows, settled };
-    cursor = (page.at(-1) as Row).id;
+    cursor = (page.at(-1) as JournalLine).id;
   }
 }

@@ -83,12 +83,12 @@ export function readIds({ words, options }: VerbCall): number[] {
 }
 
 /** Ids of failed rows that match a filter. */
-export interface Found {
+export interface FailedRows {
   readonly events: readonly number[];
   readonly commands: readonly number[];
 }
 
-export async function findFailed({ options, environment }: VerbCall): Promise<Found> {
+export async function findFailed({ options, environment }: VerbCall): Promise<FailedRows> {
   const host = systemHost();
   const { topic, correlation } = options;
   const newerMs = readAge("newer", options["newer"]);

@@ -12,7 +12,7 @@ import { FaultLines } from "../kernel/fault-lines.ts";
 import { InstanceLock } from "../kernel/instance-lock.ts";
 import { Kernel } from "../kernel/kernel.ts";
 import type { KernelHealth } from "../kernel/kernel-options.ts";
-import { isDatabaseUrl, openStore, placeText } from "../kernel/open-store.ts";
+import { isDatabaseUrl, openStore, storePlaceText } from "../kernel/open-store.ts";
 import { servePipes } from "../kernel/piped-kernel.ts";
 import { readSettings, type Settings } from "../kernel/settings.ts";
 import { visibleLine } from "../message/visible-text.ts";
@@ -176,7 +176,7 @@ interface Ready {
 function sayReady(terminal: Terminal, { directory, place, settings, health, readyMs, http }: Ready): void {
   const { routes, subscriptions, actors, nodes, liveNodes, recovered, extensions, pieces, piecesLeft } = health;
   const backend = isDatabaseUrl(place) ? "postgres" : "sqlite";
-  const store = `store ${placeText(place)} (${backend}, durability ${settings.durability.value})`;
+  const store = `store ${storePlaceText(place)} (${backend}, durability ${settings.durability.value})`;
   terminal.line(
     `${terminal.strong(`millrace ${packageVersion()}`)} · ${runtimeName()} · ${store} · ready in ${readyMs} ms`,
   );

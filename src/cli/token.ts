@@ -8,7 +8,7 @@ import { scopeProblem } from "../http/principal.ts";
 import type { TokenRecord } from "../kernel/tokens.ts";
 import type { JsonObject } from "../message/json.ts";
 import { hashText } from "../message/sha256.ts";
-import { connect } from "./connection.ts";
+import { connectKernel } from "./connection.ts";
 import { EXIT, type ExitCode, JSON_OPTION, readAge, UsageError, type Verb, type VerbCall } from "./verb.ts";
 
 /** 256 bits. */
@@ -51,7 +51,7 @@ async function add(call: VerbCall, name: string): Promise<ExitCode> {
   const expiresMs = readAge("expires", options["expires"]);
   const clearance = textsIn(options["clearance"]);
   const text = base64Url(host.randomBytes(TOKEN_BYTES));
-  await using client = await connect(call);
+  await using client = await connectKernel(call);
   await client.command("Kernel.AddToken", {
     ...{ name, scopes, digest: hashText(text) },
     ...(expiresMs === undefined ? {} : { expiresAtMs: host.now() + expiresMs }),
@@ -66,7 +66,7 @@ async function add(call: VerbCall, name: string): Promise<ExitCode> {
 }
 
 async function revoke(call: VerbCall, name: string): Promise<ExitCode> {
-  await using client = await connect(call);
+  await using client = await connectKernel(call);
   const answer = await client.command("Kernel.RevokeToken", { name });
   call.terminal.line(call.options["json"] ? JSON.stringify(answer) : `the token "${name}" is revoked`);
   return EXIT.ok;
@@ -74,7 +74,7 @@ async function revoke(call: VerbCall, name: string): Promise<ExitCode> {
 
 async function list(call: VerbCall): Promise<ExitCode> {
   const { options, terminal } = call;
-  await using client = await connect(call);
+  await using client = await connectKernel(call);
   const { tokens } = (await client.query("Kernel.Tokens", null)) as JsonObject & {
     readonly tokens: readonly (TokenRecord & JsonObject)[];
   };

@@ -4,26 +4,20 @@
  *     open ──quiet(): not ready, no new streams──> draining ──close(): streams end, answers out──> closed
  */
 
-import { readFileSync } from "node:fs";
 import { createServer, type Server } from "node:http";
-import { createServer as createSecureServer } from "node:https";
+import { createServer as createSecureServer, type Server as SecureServer } from "node:https";
 import type { AddressInfo } from "node:net";
 import { createAdaptorServer } from "@hono/node-server";
 import type { Host } from "../host/host.ts";
 import { systemHost } from "../host/system-host.ts";
-import {
-  DRAIN_MS,
-  HTTP_BODY_MS,
-  HTTP_CONNECTIONS_MAX,
-  HTTP_HEADER_BYTES_MAX,
-  HTTP_HEADERS_MS,
-  HTTP_IDLE_MS,
-} from "../limits.ts";
+import { DRAIN_MS, HTTP_CONNECTIONS_MAX, HTTP_HEADER_BYTES_MAX, HTTP_HEADERS_MS, HTTP_IDLE_MS } from "../limits.ts";
 import type { AdapterLife } from "../loop/liveness.ts";
 import { MillraceError } from "../message/millrace-error.ts";
+import { limitBodyTime } from "./body-time.ts";
 import { LOOPBACK_HOSTS } from "./gate.ts";
 import { type HttpAppOptions, makeHttpApp, type Served } from "./http-app.ts";
 import type { HttpParts } from "./http-context.ts";
+import { secretsIn, TlsCertificate, type TlsFiles } from "./tls-certificate.ts";
 import { WebSockets } from "./web-sockets.ts";
 
 /** Options of `serveHttp`: port, address and TLS, beside those of `httpApp`. */
@@ -32,14 +26,16 @@ export interface ServeHttpOptions extends HttpAppOptions {
   readonly port?: number;
   /** The address to listen on. Default 127.0.0.1: this machine alone. */
   readonly address?: string;
-  /** PEM files. Without them the server speaks plain HTTP. */
-  readonly tls?: { readonly certFile: string; readonly keyFile: string };
+  /** PEM files. Without them the server speaks plain HTTP. New ones are taken within a minute. */
+  readonly tls?: TlsFiles;
 }
 
 /** A running server. */
 export interface HttpServer extends AsyncDisposable {
   /** Like `http://127.0.0.1:4646`. */
   readonly url: string;
+  /** Takes the certificate and the key from their files now. Throws, and keeps the old ones, if they cannot be used. */
+  reloadTls(): void;
   close(options?: { readonly graceMs?: number }): Promise<void>;
 }
 
@@ -64,31 +60,31 @@ export async function serveHttp(served: Served, options: ServeHttpOptions = {}):
     overrideGlobalObjects: false,
     ...(tls === undefined
       ? { createServer, serverOptions: SERVER_OPTIONS }
-      : { createServer: createSecureServer, serverOptions: { ...SERVER_OPTIONS, ...secretsOf(tls) } }),
+      : { createServer: createSecureServer, serverOptions: { ...SERVER_OPTIONS, ...secretsIn(tls) } }),
   }) as Server;
   server.maxConnections = HTTP_CONNECTIONS_MAX;
-  server.on("request", (_, response) => {
+  server.on("request", (incoming, response) => {
+    limitBodyTime(host, incoming, response);
     response.on("close", () => {
       if (parts.isDraining) server.closeIdleConnections();
     });
   });
   const sockets = new WebSockets({ server, parts, admit, authenticate });
   const bound = await listening(server, port, address);
-  return new RunningServer({ host, server, sockets, parts, url: urlOf(bound, tls !== undefined) });
+  const certificate = tls && new TlsCertificate({ host, files: tls, server: server as SecureServer });
+  const url = urlOf(bound, tls !== undefined);
+  return new RunningServer({ host, server, sockets, parts, certificate, url });
 }
 
 const SERVER_OPTIONS = {
   maxHeaderSize: HTTP_HEADER_BYTES_MAX,
   headersTimeout: HTTP_HEADERS_MS,
-  requestTimeout: HTTP_HEADERS_MS + HTTP_BODY_MS,
+  // The time of a body is limited by `limitBodyTime`: an exchange of lines has none.
+  requestTimeout: 0,
   keepAliveTimeout: HTTP_IDLE_MS,
   connectionsCheckingInterval: 1_000,
   noDelay: true,
 };
-
-function secretsOf({ certFile, keyFile }: { certFile: string; keyFile: string }) {
-  return { cert: readFileSync(certFile), key: readFileSync(keyFile), minVersion: "TLSv1.2" as const };
-}
 
 function listening(server: Server, port: number, address: string): Promise<AddressInfo> {
   return new Promise((resolve, reject) => {
@@ -122,6 +118,7 @@ interface RunningParts {
   readonly server: Server;
   readonly sockets: WebSockets;
   readonly parts: HttpParts;
+  readonly certificate: TlsCertificate | undefined;
   readonly url: string;
 }
 
@@ -144,6 +141,10 @@ class RunningServer implements HttpServer, AdapterLife {
     return frames;
   }
 
+  reloadTls(): void {
+    this.#running.certificate?.reload();
+  }
+
   quiet(): void {
     const { parts, sockets, server } = this.#running;
     parts.isDraining = true;
@@ -157,7 +158,8 @@ class RunningServer implements HttpServer, AdapterLife {
   }
 
   async #close(graceMs: number): Promise<void> {
-    const { host, server, sockets, parts } = this.#running;
+    const { host, server, sockets, parts, certificate } = this.#running;
+    certificate?.stop();
     this.quiet();
     for (const stream of [...parts.streams]) stream.dismiss();
     for (const client of [...sockets.clients]) client.close();

@@ -33,13 +33,13 @@ export { parseLine } from "./line.ts";
 export {
   type Answerable,
   causedBy,
-  command as commandMessage,
+  commandMessage,
   error as errorMessage,
-  event as eventMessage,
+  eventMessage,
   type Lineage,
   MessageTypeError,
   type Mint,
-  query as queryMessage,
+  queryMessage,
   reply as replyMessage,
 } from "./lineage.ts";
 export { MillraceError } from "./millrace-error.ts";

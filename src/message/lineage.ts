@@ -38,17 +38,32 @@ export class MessageTypeError extends MillraceError<"MESSAGE_TYPE_INVALID"> {
 }
 
 /** Makes a command. */
-export function command<Data extends Json>(mint: Mint, type: string, data: Data, lineage?: Lineage): Message<Data> {
+export function commandMessage<Data extends Json>(
+  mint: Mint,
+  type: string,
+  data: Data,
+  lineage?: Lineage,
+): Message<Data> {
   return make(mint, "command", type, data, lineage);
 }
 
 /** Makes a query. */
-export function query<Data extends Json>(mint: Mint, type: string, data: Data, lineage?: Lineage): Message<Data> {
+export function queryMessage<Data extends Json>(
+  mint: Mint,
+  type: string,
+  data: Data,
+  lineage?: Lineage,
+): Message<Data> {
   return make(mint, "query", type, data, lineage);
 }
 
 /** Makes an event. */
-export function event<Data extends Json>(mint: Mint, type: string, data: Data, lineage?: Lineage): Message<Data> {
+export function eventMessage<Data extends Json>(
+  mint: Mint,
+  type: string,
+  data: Data,
+  lineage?: Lineage,
+): Message<Data> {
   return make(mint, "event", type, data, lineage);
 }
 

@@ -11,7 +11,7 @@ import type { Json } from "../message/json.ts";
 import { type AskOptions, ask, type Question } from "./ask.ts";
 import type { Attempt } from "./attempt.ts";
 import type { Launch } from "./lineage.ts";
-import type { MessageOptions, Outbox, OutboxRules, TimerOptions } from "./outbox.ts";
+import type { MessageOptions, Outbox, OutboxRules, TxTimerOptions } from "./outbox.ts";
 import { Refusal, type RefuseOptions } from "./refusal.ts";
 import { type Sql, sqlOf } from "./sql.ts";
 
@@ -138,7 +138,7 @@ export class Tx {
   }
 
   /** Sets a timer of this space with the commit; one of the same name is replaced. */
-  get setTimer(): (timer: TimerOptions) => void {
+  get setTimer(): (timer: TxTimerOptions) => void {
     return (timer) => this.#outbox.setTimer(this.#attempt, this.#message, timer);
   }
 

@@ -6,7 +6,7 @@
  */
 import type { ExtensionInCode } from "../../src/extensions/discovery.ts";
 import type { ExtensionContext } from "../../src/extensions/extension-context.ts";
-import type { Slot } from "../../src/extensions/providers.ts";
+import type { ScheduledRun } from "../../src/extensions/providers.ts";
 import type { SimulatedHost } from "../../src/host/simulated-host.ts";
 import { type SimulatedProcess, simulatedProcess } from "../../src/host/simulated-process.ts";
 import { Kernel } from "../../src/kernel/kernel.ts";
@@ -170,7 +170,7 @@ export class ExtensionSimulation {
         ],
       },
       {
-        executeTask: async (_task: string, { slotMs, attempt }: Slot) => {
+        executeTask: async (_task: string, { slotMs, attempt }: ScheduledRun) => {
           await new Promise<void>((resolve) => process.timer(900, resolve));
           await clock.context.emit("task.run", { slotMs, attempt });
         },

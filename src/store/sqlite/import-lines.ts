@@ -12,7 +12,7 @@ import { thrownText } from "../../message/error-data.ts";
 import { findImpurity, isCleanText, isJsonObject, type Json, type JsonObject } from "../../message/json.ts";
 import { MillraceError } from "../../message/millrace-error.ts";
 import { problemText } from "../../message/problem.ts";
-import type { Connection } from "./connection.ts";
+import type { SqliteConnection } from "./connection.ts";
 import { DocumentBase } from "./document-base.ts";
 import {
   DELIVERY_KEYS,
@@ -48,7 +48,7 @@ const NUMBERS: ReadonlySet<string> = new Set([
 const STATUSES: readonly string[] = ["pending", "done", "failed"];
 const TABLES = ["event_journal", "journal_gap", "document", "space", "consumer", "due"] as const;
 
-export function requireEmpty(connection: Connection, path: string): void {
+export function requireEmpty(connection: SqliteConnection, path: string): void {
   const full = TABLES.find((table) => connection.prepare(`SELECT 1 FROM ${table} LIMIT 1`).get() !== undefined);
   if (full === undefined) return;
   throw new ImportError(
@@ -58,14 +58,14 @@ export function requireEmpty(connection: Connection, path: string): void {
 
 export class ImportLines {
   readonly counts: LineCounts = noLines();
-  readonly #connection: Connection;
+  readonly #connection: SqliteConnection;
   readonly #bases: DocumentBase;
   readonly #sql;
   /** Rows of spaces by name. */
   readonly #spaces = new Map<string, number>();
   #state: "header" | "lines" | "ended" = "header";
 
-  constructor(connection: Connection) {
+  constructor(connection: SqliteConnection) {
     this.#connection = connection;
     this.#bases = new DocumentBase(connection);
     this.#sql = statements(connection);
@@ -233,7 +233,7 @@ function pure(line: JsonObject, key: string): Json {
   return value;
 }
 
-function statements(connection: Connection) {
+function statements(connection: SqliteConnection) {
   const insert = (table: string, columns: readonly string[], ending = "") =>
     connection.prepare(
       `INSERT INTO ${table} (${columns.join(", ")}) VALUES (${columns.map(() => "?").join(", ")}) ${ending}`,
