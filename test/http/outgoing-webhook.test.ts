@@ -1,4 +1,4 @@
-/** Webhooks to other services: what is posted, what is tried again, and which addresses are refused. */
+/** Webhooks to other services: posts, retries, and refused addresses. */
 import { createServer, type IncomingHttpHeaders } from "node:http";
 import type { AddressInfo } from "node:net";
 import { describe, expect, onTestFinished, test } from "vitest";
