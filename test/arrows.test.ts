@@ -31,6 +31,7 @@ const ARROWS: Readonly<Record<string, readonly string[]>> = {
   cli: ["kernel", "client", "http", "mcp"],
   "testing.ts": ["cells", "kernel", "test-kernel.ts"],
   "test-kernel.ts": ["app", "kernel"],
+  "cloudevents.ts": [],
   "signals.ts": ["cells", "scheduler", "store", "work"],
   "worker.ts": ["app", "loop"],
   "node.ts": ["kernel", "adapters", "store"],
