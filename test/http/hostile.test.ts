@@ -1,4 +1,4 @@
-/** Hostile and careless clients over HTTP: what they hold is bounded, and the others are answered. */
+/** Hostile and careless clients over HTTP: their memory is bounded, and other clients are answered. */
 import { request } from "node:http";
 import { connect } from "node:net";
 import { join } from "node:path";
@@ -12,7 +12,7 @@ import { shop } from "../app/shop-app.ts";
 import { scratchFolder } from "../repo/program.ts";
 import { addToken, eventsOf, serve } from "./http-setup.ts";
 
-/** The status of a request whose headers are free to choose. */
+/** The status of a request with any headers. */
 function statusOf(url: string, headers: Record<string, string>, method = "GET"): Promise<number> {
   return new Promise((resolve, reject) => {
     const sent = request(`${url}/v1/queries/Shop.Sum`, { method, headers }, (response) => {
