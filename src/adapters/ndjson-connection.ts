@@ -9,7 +9,9 @@
  * ```
  * SPEC: N. Not here: the transport (a socket, standard input) and the meaning of answers.
  */
+
 import type { Host, Timer } from "../host/host.ts";
+import { Waiters } from "../host/waiters.ts";
 import { LARGE_LINE_BYTES, LARGE_LINES_BYTES_MAX, LINES_A_BURST_SHARED } from "../limits.ts";
 import type { EventLoop } from "../loop/event-loop.ts";
 import type { Connection } from "../loop/pending-request.ts";
@@ -109,7 +111,7 @@ export class NdjsonConnection implements Connection, LineSink, OutputHolder {
   #lineTimer: Timer | undefined;
   /** The line of the timer, as counted by the framer. */
   #timedLine = 0;
-  #roomWaiters: (() => void)[] = [];
+  readonly #roomWaiters = new Waiters();
 
   constructor(options: NdjsonConnectionOptions) {
     this.#host = options.host;
@@ -301,13 +303,11 @@ export class NdjsonConnection implements Connection, LineSink, OutputHolder {
 
   whenRoom(): Promise<void> {
     if (this.hasRoom) return Promise.resolve();
-    return new Promise((resolve) => {
-      this.#roomWaiters.push(resolve);
-    });
+    return this.#roomWaiters.wait();
   }
 
   #tellRoom(): void {
-    if (this.hasRoom) for (const resolve of this.#roomWaiters.splice(0)) resolve();
+    if (this.hasRoom) this.#roomWaiters.release();
   }
 
   #send(message: Message | Message<ErrorData>): void {

@@ -2,7 +2,9 @@
  * One link that asks once and then gets messages until it ends: the events of a journal, the answers of a live query.
  * Messages that the program does not read pause the link; they do not fill the memory. SPEC: K35.
  */
-import { CLIENT_EVENTS_WAITING_MAX } from "../limits.ts";
+
+import { backoffMs } from "../host/backoff.ts";
+import { CLIENT_EVENTS_WAITING_MAX, CLIENT_RECONNECT_MS_MAX, CLIENT_RECONNECT_START_MS } from "../limits.ts";
 import type { Message } from "../message/envelope.ts";
 import type { LinkEvents, Source } from "./link.ts";
 import type { ClientHost } from "./page-host.ts";
@@ -49,7 +51,12 @@ export async function* messagesOf(
 }
 
 /** Waits, or until the signal. */
-export function pause(host: ClientHost, ms: number, signal: AbortSignal | undefined): Promise<void> {
+/** The wait after so many failures in a row. */
+export function reconnectMs(failures: number): number {
+  return backoffMs(failures, { startMs: CLIENT_RECONNECT_START_MS, maxMs: CLIENT_RECONNECT_MS_MAX });
+}
+
+export function pauseOrAbort(host: ClientHost, ms: number, signal: AbortSignal | undefined): Promise<void> {
   return new Promise((resolve) => {
     const end = () => {
       timer.cancel();

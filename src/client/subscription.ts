@@ -3,16 +3,16 @@
  * and continues after the last event: each comes once and in order. Unconsumed events pause the connection instead of
  * filling memory. SPEC: K35.
  */
-import { CLIENT_RECONNECT_MS_MAX, CLIENT_RECONNECT_START_MS } from "../limits.ts";
+
 import type { Message } from "../message/envelope.ts";
 import { type ErrorData, Failure, failureFrom, isFailure } from "../message/error-data.ts";
 import { isJsonObject } from "../message/json.ts";
-import { command } from "../message/lineage.ts";
+import { commandMessage } from "../message/lineage.ts";
 import type { Source } from "./link.ts";
-import { messagesOf, pause } from "./message-stream.ts";
+import { messagesOf, pauseOrAbort, reconnectMs } from "./message-stream.ts";
 
 /** Which events `client.events` yields, and from where. */
-export interface SubscribeOptions {
+export interface EventSubscribeOptions {
   /** Types of events; all if neither types nor topics are given. */
   readonly types?: readonly string[];
   /** Topics or patterns, like `email.*`. */
@@ -52,15 +52,15 @@ class Gone extends Failure {
   }
 }
 
-export async function* subscribe(source: Source, options: SubscribeOptions): AsyncGenerator<StreamedEvent, void> {
+export async function* subscribe(source: Source, options: EventSubscribeOptions): AsyncGenerator<StreamedEvent, void> {
   const { signal } = options;
   let { from } = options;
-  let pauseMs = CLIENT_RECONNECT_START_MS;
+  let failures = 0;
   for (let first = true; !signal?.aborted; first = false) {
     try {
       for await (const event of oneConnection(source, { ...options, ...(from === undefined ? {} : { from }) })) {
         from = event.cursor;
-        pauseMs = CLIENT_RECONNECT_START_MS;
+        failures = 0;
         yield event;
       }
     } catch (error) {
@@ -72,18 +72,17 @@ export async function* subscribe(source: Source, options: SubscribeOptions): Asy
       // After the first connection, an unreachable kernel is expected to come back.
       if (first || !isFailure(error, "NOT_REACHABLE")) throw error;
     }
-    await pause(source.host, pauseMs, signal);
-    pauseMs = Math.min(pauseMs * 2, CLIENT_RECONNECT_MS_MAX);
+    await pauseOrAbort(source.host, reconnectMs(++failures), signal);
   }
 }
 
 /** Ends with the connection, or when the kernel drops a slow reader. */
 async function* oneConnection(
   source: Source,
-  { types, topics, from, signal }: SubscribeOptions,
+  { types, topics, from, signal }: EventSubscribeOptions,
 ): AsyncGenerator<StreamedEvent, void> {
   const wanted = { ...(types && { types }), ...(topics && { topics }), ...(from === undefined ? {} : { from }) };
-  for await (const message of messagesOf(source, command(source.host, "Sys.Subscribe", wanted), signal)) {
+  for await (const message of messagesOf(source, commandMessage(source.host, "Sys.Subscribe", wanted), signal)) {
     if (message.kind === "event") {
       const { journalId, cursor } = message.metadata;
       yield { id: Number(journalId), cursor: String(cursor), message };

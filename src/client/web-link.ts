@@ -7,14 +7,15 @@
  *                        │    ^───────────────────────────────────┘
  *                        └──token refused──> idle (who opens gets the failure)
  */
+import { backoffMs, jittered } from "../host/backoff.ts";
 import type { Timer } from "../host/host.ts";
 import { WEB_RECONNECT_MS_MAX, WEB_RECONNECT_START_MS, WEB_SILENCE_MS } from "../limits.ts";
 import { causationOf, type Message } from "../message/envelope.ts";
 import { Failure } from "../message/error-data.ts";
 import type { JsonObject } from "../message/json.ts";
-import { command, query } from "../message/lineage.ts";
-import type { Link, LinkEvents, Source } from "./link.ts";
-import { pause } from "./message-stream.ts";
+import { commandMessage, queryMessage } from "../message/lineage.ts";
+import type { ClientLink, LinkEvents, Source } from "./link.ts";
+import { pauseOrAbort } from "./message-stream.ts";
 import type { ClientHost } from "./page-host.ts";
 
 export interface WebOptions {
@@ -25,6 +26,7 @@ export interface WebOptions {
 }
 
 const PROTOCOL = "millrace.v1";
+const RECONNECTS = { startMs: WEB_RECONNECT_START_MS, maxMs: WEB_RECONNECT_MS_MAX };
 /** The close code of a server that refuses the token. */
 const POLICY = 1008;
 
@@ -56,7 +58,8 @@ class WebSource implements Source {
   readonly #token: WebOptions["token"];
   #socket: WebSocket | undefined;
   #attempt: Promise<WebSocket> | undefined;
-  #pauseMs = 0;
+  /** Attempts to connect since the last connection. */
+  #attempts = 0;
   /** The link of requests, and those of streams under the ids of their requests and subscriptions. */
   readonly #plain = new Set<WebLink>();
   readonly #streams = new Map<string, WebLink>();
@@ -75,7 +78,7 @@ class WebSource implements Source {
   }
 
   /** Waits until the kernel is reached. Fails if it refuses the token, or if the source is closed. */
-  async open(events: LinkEvents, request?: Message): Promise<Link> {
+  async open(events: LinkEvents, request?: Message): Promise<ClientLink> {
     const socket = this.#socket ?? (await this.#connected());
     const link = new WebLink(socket, events, request?.metadata.id ?? "", () => this.#left(link));
     if (request === undefined) this.#plain.add(link);
@@ -102,8 +105,9 @@ class WebSource implements Source {
     const { signal } = this.#end;
     while (!signal.aborted) {
       // Up to double, so that the clients of a kernel that was away do not come back in one moment.
-      if (this.#pauseMs > 0) await pause(this.host, this.#pauseMs * (1 + this.host.random()), signal);
-      this.#pauseMs = Math.min(Math.max(this.#pauseMs * 2, WEB_RECONNECT_START_MS), WEB_RECONNECT_MS_MAX);
+      if (this.#attempts > 0)
+        await pauseOrAbort(this.host, 2 * jittered(backoffMs(this.#attempts, RECONNECTS), this.host), signal);
+      this.#attempts++;
       const token = typeof this.#token === "function" ? await this.#token() : this.#token;
       const socket = signal.aborted ? undefined : await this.#dial(token);
       if (socket !== undefined) return this.#use(socket);
@@ -126,8 +130,8 @@ class WebSource implements Source {
         // The answer shows that the token, or the cookie, is taken.
         const first =
           token === undefined
-            ? query(this.host, "Syscall.Ping", null)
-            : command(this.host, "Sys.Authenticate", { token });
+            ? queryMessage(this.host, "Syscall.Ping", null)
+            : commandMessage(this.host, "Sys.Authenticate", { token });
         socket.send(JSON.stringify(first));
       };
       socket.onmessage = () => {
@@ -144,7 +148,7 @@ class WebSource implements Source {
 
   #use(socket: WebSocket): WebSocket {
     this.#socket = socket;
-    this.#pauseMs = 0;
+    this.#attempts = 0;
     socket.onmessage = ({ data }) => this.#received(JSON.parse(String(data)) as Message);
     socket.onclose = () => this.#lost();
     this.#heard = true;
@@ -183,7 +187,7 @@ class WebSource implements Source {
     if (stream === undefined) return;
     this.#streams.delete(link.request);
     // After a lost connection there is no stream any more.
-    if (this.#streams.delete(stream.id)) link.send(JSON.stringify(command(this.host, stream.end, stream.data)));
+    if (this.#streams.delete(stream.id)) link.send(JSON.stringify(commandMessage(this.host, stream.end, stream.data)));
   }
 
   /** A network that is gone closes no socket: silence is answered by a ping, and further silence ends the socket. */
@@ -193,7 +197,7 @@ class WebSource implements Source {
       () => {
         if (!this.#heard) return socket.close();
         this.#heard = false;
-        socket.send(JSON.stringify(query(this.host, "Syscall.Ping", null)));
+        socket.send(JSON.stringify(queryMessage(this.host, "Syscall.Ping", null)));
         this.#watchSilence(socket);
       },
       { keepAlive: false },
@@ -204,7 +208,7 @@ class WebSource implements Source {
 /** Kinds of streams: the field of their id in the reply, and the request that ends them. */
 const STREAM_ENDS = { watch: "Sys.Unwatch", subscription: "Sys.Unsubscribe" } as const;
 
-class WebLink implements Link {
+class WebLink implements ClientLink {
   /** The id of the request of a stream; empty for the link of requests. */
   readonly request: string;
   /** Once the kernel has answered the request. */

@@ -1,9 +1,10 @@
 /**
  * Counts open work of extensions: handlers, tasks, agent runs, messages of users. Waiters are called when it is zero.
  */
+import { Waiters } from "../host/waiters.ts";
 export class Activity {
   #running = 0;
-  #waiters: (() => void)[] = [];
+  readonly #waiters = new Waiters();
 
   get busy(): boolean {
     return this.#running > 0;
@@ -15,12 +16,12 @@ export class Activity {
       return await work();
     } finally {
       this.#running--;
-      if (this.#running === 0) for (const resolve of this.#waiters.splice(0)) resolve();
+      if (this.#running === 0) this.#waiters.release();
     }
   }
 
   idle(): Promise<void> {
     if (this.#running === 0) return Promise.resolve();
-    return new Promise((resolve) => this.#waiters.push(resolve));
+    return this.#waiters.wait();
   }
 }

@@ -3,6 +3,7 @@
  *
  *     open ──end(), or the client leaves──> ended
  */
+import { Waiters } from "../host/waiters.ts";
 import { UNREAD_OUTPUT_BYTES_MAX } from "../limits.ts";
 
 const encoder = new TextEncoder();
@@ -14,7 +15,7 @@ export class AnswerStream {
   isEnded = false;
   #controller!: ReadableStreamDefaultController<Uint8Array>;
   readonly #left: () => void;
-  #roomWaiters: (() => void)[] = [];
+  readonly #roomWaiters = new Waiters();
 
   /** `left` is called once, when the client has left or the stream was ended. */
   constructor(left: () => void) {
@@ -60,13 +61,11 @@ export class AnswerStream {
 
   whenRoom(): Promise<void> {
     if (this.hasRoom) return Promise.resolve();
-    return new Promise((resolve) => {
-      this.#roomWaiters.push(resolve);
-    });
+    return this.#roomWaiters.wait();
   }
 
   #tellRoom(): void {
-    for (const resolve of this.#roomWaiters.splice(0)) resolve();
+    this.#roomWaiters.release();
   }
 
   #over(): void {

@@ -57,6 +57,7 @@ const KNOWN: Readonly<Record<keyof OutgoingWebhook, true>> = {
 const BACKOFF_FACTOR = 4;
 const GONE = 410;
 
+/** Posts the events of a subscription: `on(placed, outgoingWebhook({ url, secret }))`. */
 export function outgoingWebhook(options: OutgoingWebhook): WebhookSteps {
   const { url: text, secret, allowPrivate = false, retry = WEBHOOK_ATTEMPTS, host = systemHost() } = options;
   const problem = unknownOption(options, KNOWN);

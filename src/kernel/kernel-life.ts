@@ -10,6 +10,7 @@
 
 import type { Grace } from "../host/grace.ts";
 import type { Host, Timer } from "../host/host.ts";
+import { Waiters } from "../host/waiters.ts";
 import { LAST_ANSWERS_MS, TIMER_CHUNK_MS } from "../limits.ts";
 import { MillraceError } from "../message/millrace-error.ts";
 
@@ -27,7 +28,7 @@ export class KernelLife {
   #state: "booting" | "running" | "stopping" | "stopped" = "booting";
   /** Why the boot is aborted, if it is. */
   #givenUp: { readonly reason: unknown } | undefined;
-  readonly #whenEnded: (() => void)[] = [];
+  readonly #whenEnded = new Waiters();
   #alive: Timer | undefined;
 
   constructor(host: Host) {
@@ -70,13 +71,13 @@ export class KernelLife {
 
   ended(): void {
     this.#state = "stopped";
-    for (const resolve of this.#whenEnded.splice(0)) resolve();
+    this.#whenEnded.release();
   }
 
   /** Resolves when it has ended in any way. */
   end(): Promise<void> {
     if (this.#state === "stopped") return Promise.resolve();
-    return new Promise((resolve) => this.#whenEnded.push(resolve));
+    return this.#whenEnded.wait();
   }
 }
 

@@ -3,7 +3,9 @@
  * owns the set of connections that left while the lanes may hold their messages, and the callers that wait for rest.
  * SPEC: L2, L3, L6. Not here: taking messages (`Turns`), answers to refused messages (`Answers`).
  */
+
 import { Fifo } from "../host/fifo.ts";
+import { Waiters } from "../host/waiters.ts";
 import { causationOf } from "../message/envelope.ts";
 import type { Inbound, LaneName } from "./inbound.ts";
 import type { Connection, Origin } from "./pending-request.ts";
@@ -25,7 +27,7 @@ export class Lanes {
   readonly #microtasks = new Fifo<() => void>();
   /** Connections that left while the lanes were not empty; cleared when they are. */
   readonly #gone = new Set<Connection>();
-  #restWaiters: (() => void)[] = [];
+  readonly #restWaiters = new Waiters();
   #isClosed = false;
   /** Whether a slice of turns runs or is about to; set by `Turns`. */
   isTurning = false;
@@ -134,15 +136,13 @@ export class Lanes {
 
   /** Resolves at the end of a slice that left the lanes empty, or when `checkRest` is called between slices. */
   rest(): Promise<void> {
-    return new Promise((resolve) => {
-      this.#restWaiters.push(resolve);
-    });
+    return this.#restWaiters.wait();
   }
 
   checkRest(): void {
     if (this.isTurning) return;
     this.onRest?.();
-    if (this.#restWaiters.length === 0) return;
-    for (const resolve of this.#restWaiters.splice(0)) resolve();
+    if (this.#restWaiters.isEmpty) return;
+    this.#restWaiters.release();
   }
 }

@@ -10,8 +10,16 @@
  * Messages that come while it restarts wait, up to the mailbox limit. An unhealthy actor takes none, nor does one that
  * stops.
  */
+import { backoffMs } from "../host/backoff.ts";
 import type { Host, Timer } from "../host/host.ts";
-import { ACTOR_BACKOFF_START_MS, HANDLER_TIMEOUT_MS, RESTART_WINDOW_MS, RESTARTS_MAX } from "../limits.ts";
+import { Waiters } from "../host/waiters.ts";
+import {
+  ACTOR_BACKOFF_START_MS,
+  HANDLER_TIMEOUT_MS,
+  RESTART_WINDOW_MS,
+  RESTARTS_MAX,
+  TIMER_DELAY_MS_MAX,
+} from "../limits.ts";
 import { causationOf, type Message } from "../message/envelope.ts";
 import { type ErrorData, type Failure, thrownText } from "../message/error-data.ts";
 import type { Attempt } from "../work/attempt.ts";
@@ -57,7 +65,7 @@ export class SupervisedActor {
   #crashes: number[] = [];
   #restart: Timer | undefined;
   /** Callers that wait for the end of a restart. */
-  #settled: (() => void)[] = [];
+  readonly #settled = new Waiters();
 
   constructor(options: { name: string; capability: Capability; host: Host; home: ActorHome; mailboxMax: number }) {
     this.name = options.name;
@@ -211,7 +219,7 @@ export class SupervisedActor {
   }
 
   async #whenSettled(): Promise<void> {
-    if (this.state === "restarting") await new Promise<void>((resolve) => this.#settled.push(resolve));
+    if (this.state === "restarting") await this.#settled.wait();
   }
 
   /** Starts an actor that had been given up, with a clean record. */
@@ -238,7 +246,7 @@ export class SupervisedActor {
   }
 
   #tellSettled(): void {
-    for (const resolve of this.#settled.splice(0)) resolve();
+    this.#settled.release();
   }
 
   #listen(actor: CapabilityActor): void {
@@ -286,7 +294,7 @@ export class SupervisedActor {
   }
 
   #restartLater(): void {
-    const delay = ACTOR_BACKOFF_START_MS * 2 ** (this.#crashes.length - 1);
+    const delay = backoffMs(this.#crashes.length, { startMs: ACTOR_BACKOFF_START_MS, maxMs: TIMER_DELAY_MS_MAX });
     this.#restart = this.#host.timer(delay, () => {
       try {
         this.start();

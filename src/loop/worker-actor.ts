@@ -16,7 +16,9 @@
  * Web Workers, as on Deno, Bun and in browsers. Worker threads of Node have the same function in
  * `src/adapters/node-worker.ts`.
  */
+
 import type { Host, Timer } from "../host/host.ts";
+import { Waiters } from "../host/waiters.ts";
 import { WORKER_ABORT_MS } from "../limits.ts";
 import { causationOf, type Message } from "../message/envelope.ts";
 import { errorData, thrownText } from "../message/error-data.ts";
@@ -34,7 +36,7 @@ import {
   isHandled,
   isRequest,
   isSent,
-  isSettled,
+  isWorkerSettled,
   SERVES,
 } from "./worker-words.ts";
 
@@ -65,7 +67,7 @@ export class WorkerActor implements CapabilityActor {
   #manner: "silent" | "serving" | "bare" = "silent";
   /** Ids of the requests that it waits for. */
   readonly #asked = new Set<string>();
-  #idleWaiters: (() => void)[] = [];
+  readonly #idleWaiters = new Waiters();
   readonly #errorListeners: ActorListener[] = [];
   #board: WorkBoard | undefined;
   /** The capability, as the board lists it. */
@@ -135,9 +137,7 @@ export class WorkerActor implements CapabilityActor {
 
   idle(): Promise<void> {
     if (this.#given.length === 0) return Promise.resolve();
-    return new Promise((resolve) => {
-      this.#idleWaiters.push(resolve);
-    });
+    return this.#idleWaiters.wait();
   }
 
   #message(event: WorkerEvent): void {
@@ -149,7 +149,7 @@ export class WorkerActor implements CapabilityActor {
     }
     if (this.#manner === "silent") this.#isBare();
     if (this.#manner === "serving" && isHandled(said)) return this.#isHandled(said.handled, said);
-    if (this.#manner === "serving" && isSettled(said)) return this.#hasSettled(said.settled);
+    if (this.#manner === "serving" && isWorkerSettled(said)) return this.#hasSettled(said.settled);
     if (isSent(said)) return this.#said(said[1]);
     if (isRequest(said)) this.#asked.add(said.metadata.id);
     this.#said(said);
@@ -251,7 +251,7 @@ export class WorkerActor implements CapabilityActor {
   }
 
   #checkIdle(): void {
-    if (this.#given.length === 0) for (const resolve of this.#idleWaiters.splice(0)) resolve();
+    if (this.#given.length === 0) this.#idleWaiters.release();
   }
 }
 

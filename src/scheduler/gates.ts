@@ -3,6 +3,7 @@
  * eligible, with one timer for the earliest. A gated node stays invalid and is offered when its gate opens. Changes and
  * runs are timed only for nodes that have had a gate, because reading the clock costs as much as a run.
  */
+import { backoffMs } from "../host/backoff.ts";
 import type { Host, Timer } from "../host/host.ts";
 import {
   AUTO_DEBOUNCE_AFTER_RUNS,
@@ -23,6 +24,8 @@ const NEVER = Number.NEGATIVE_INFINITY;
 export function isUnsettling({ gate }: SchedulerNode): boolean {
   return gate !== undefined && gate.exhaustions > 0;
 }
+
+const LOOP_BACKOFF = { startMs: BACKOFF_START_MS, maxMs: BACKOFF_MAX_MS };
 
 /** Receives the nodes whose gates open. */
 export interface GateHome {
@@ -124,7 +127,7 @@ export class Gates {
   /** The node ran as often as one pass allows and is invalid again. */
   exhausted(node: SchedulerNode): number {
     const gate = this.state(node);
-    const delay = backoffMs(gate.exhaustions);
+    const delay = backoffMs(gate.exhaustions + 1, LOOP_BACKOFF);
     gate.exhaustions++;
     gate.backoffUntil = this.#host.monotonic() + delay;
     return delay;
@@ -139,7 +142,7 @@ export class Gates {
     gate.conflicts++;
     gate.catchingUp = true;
     const waits = gate.conflicts - CONFLICTS_BEFORE_BACKOFF;
-    if (waits > 0) gate.backoffUntil = this.#host.monotonic() + backoffMs(waits - 1);
+    if (waits > 0) gate.backoffUntil = this.#host.monotonic() + backoffMs(waits, LOOP_BACKOFF);
     return gate.conflicts;
   }
 
@@ -263,10 +266,6 @@ export class Gates {
     }
     if (next < Number.POSITIVE_INFINITY) this.#arm(next);
   }
-}
-
-function backoffMs(times: number): number {
-  return Math.min(BACKOFF_MAX_MS, BACKOFF_START_MS * 2 ** times);
 }
 
 export function requireDuration(ms: number, what: string): number {

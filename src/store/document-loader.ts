@@ -3,6 +3,7 @@
  * caller can wait for the loads that its reads started. A failed load of a held document is retried later, because its
  * holder may never read it again. SPEC: S63, S64.
  */
+import { Waiters } from "../host/waiters.ts";
 import { LOAD_RETRY_MAX_MS, LOAD_RETRY_MS } from "../limits.ts";
 import { type LoadHome, type LoadSource, loadApart } from "./load-apart.ts";
 import type { ReplicaDocument } from "./replica-document.ts";
@@ -18,7 +19,7 @@ export class DocumentLoader implements LoadHome {
   #wanted: ReplicaDocument[] = [];
   /** Requests whose answer is outstanding. */
   #inFlight = 0;
-  #waiting: (() => void)[] = [];
+  readonly #waiting = new Waiters();
   /** Documents whose last load failed, until the next attempt. */
   readonly #failed = new Set<ReplicaDocument>();
   readonly #retry: RetryTimer;
@@ -44,7 +45,7 @@ export class DocumentLoader implements LoadHome {
   /** Resolves when no load is outstanding. Never rejects: a failed load leaves its error on the document. */
   settled(): Promise<void> {
     if (this.idle) return Promise.resolve();
-    return new Promise((resolve) => this.#waiting.push(resolve));
+    return this.#waiting.wait();
   }
 
   /** Ends the retries of failed loads. */
@@ -67,7 +68,7 @@ export class DocumentLoader implements LoadHome {
       await loadApart(this.#source, documents, this);
     } finally {
       this.#inFlight--;
-      if (this.idle) for (const resolve of this.#waiting.splice(0)) resolve();
+      if (this.idle) this.#waiting.release();
     }
   }
 

@@ -4,6 +4,7 @@
  *
  * The caller decides whether the work is still needed.
  */
+import { backoffMs } from "../host/backoff.ts";
 import type { Host, Timer } from "../host/host.ts";
 import { StoreError } from "./store.ts";
 
@@ -12,7 +13,8 @@ export class RetryTimer {
   readonly #work: () => void;
   readonly #startMs: number;
   readonly #maxMs: number;
-  #nextMs: number;
+  /** Failures in a row. */
+  #failures = 0;
   #timer: Timer | undefined;
   #closed = false;
 
@@ -21,7 +23,6 @@ export class RetryTimer {
     this.#work = work;
     this.#startMs = startMs;
     this.#maxMs = maxMs;
-    this.#nextMs = startMs;
   }
 
   /** No retry after the store has closed or stopped. */
@@ -31,12 +32,12 @@ export class RetryTimer {
       this.#timer = undefined;
       this.#work();
     };
-    this.#timer = this.#host.timer(this.#nextMs, work, { keepAlive: false });
-    this.#nextMs = Math.min(this.#nextMs * 2, this.#maxMs);
+    const delayMs = backoffMs(++this.#failures, { startMs: this.#startMs, maxMs: this.#maxMs });
+    this.#timer = this.#host.timer(delayMs, work, { keepAlive: false });
   }
 
   succeeded(): void {
-    this.#nextMs = this.#startMs;
+    this.#failures = 0;
   }
 
   close(): void {

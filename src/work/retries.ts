@@ -16,7 +16,7 @@ import type { CommitIdentity } from "../store/commit.ts";
 import { type Rejection, rejected } from "../store/rejection.ts";
 import type { Replica } from "../store/replica.ts";
 import type { Attempt } from "./attempt.ts";
-import { backoffMs, verdictOn } from "./retry-table.ts";
+import { stalePauseMs, verdictOn } from "./retry-table.ts";
 
 /** How an invocation goes on after a rejected commit. */
 export type Next =
@@ -85,14 +85,14 @@ export class Retries {
     const isReady = await (attempt?.whenReady(() => this.isOver) ?? true);
     if (!isReady) return this.#ended("failed", unready(attempt));
     // A load that failed is tried again by the next run.
-    if (attempt !== undefined && !attempt.isLoaded) await pause(this.#host, backoffMs(this.#host, this.#runs));
+    if (attempt !== undefined && !attempt.isLoaded) await pause(this.#host, stalePauseMs(this.#host, this.#runs));
     return AGAIN;
   }
 
   async #ask(rejection: Rejection, commit: CommitIdentity): Promise<Next> {
     for (let asked = 1; ; asked++) {
       if (this.isOver) return this.#ended("lost", rejection);
-      await pause(this.#host, backoffMs(this.#host, asked));
+      await pause(this.#host, stalePauseMs(this.#host, asked));
       let isThere: boolean | undefined;
       try {
         isThere = await isCommitted(this.#replica, commit);
@@ -111,7 +111,7 @@ export class Retries {
   async #ready(): Promise<void> {
     await this.#caughtUp();
     await this.#replica.loadsSettled();
-    await pause(this.#host, backoffMs(this.#host, this.#runs));
+    await pause(this.#host, stalePauseMs(this.#host, this.#runs));
   }
 
   /** A feed that cannot be read now is no reason to stop: the next rejection says so again. */

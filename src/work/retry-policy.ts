@@ -1,10 +1,8 @@
 /**
  * When an invocation that failed is tried again: never, unless its handler asks for it. The same policy at every entry
  * point. SPEC: U100-U102, J60, J61.
- *
- * Waits grow by a factor up to a bound. Each is drawn between half of it and the whole, so that invocations which
- * failed together do not come back together.
  */
+import { backoffMs, jittered } from "../host/backoff.ts";
 import type { Host } from "../host/host.ts";
 import { RETRY_BACKOFF_MAX_MS, RETRY_BACKOFF_START_MS, TIMER_DELAY_MS_MAX } from "../limits.ts";
 import { unknownOption } from "../message/near-word.ts";
@@ -16,9 +14,8 @@ export interface RetryPolicy {
   readonly attempts: number;
   readonly backoff?: Backoff;
   /**
-   * Whether the thrown value is worth another try; every failure is unless given. It gets undefined if the handler did
-   * not throw: it took too long, or its transaction could not be committed. If `when` itself throws, the invocation is
-   * not tried again.
+   * Whether the thrown value is tried again; every failure is unless given. Undefined stands for a timeout, or a
+   * transaction that could not be committed. If `when` throws, the invocation is not tried again.
    */
   readonly when?: (thrown: unknown) => boolean;
 }
@@ -56,9 +53,9 @@ export function worthRetrying({ when }: RetryPolicy, thrown: unknown): "yes" | "
 export function retryDelayMs(policy: RetryPolicy, attempt: number, host: Pick<Host, "random">): number | undefined {
   if (attempt >= policy.attempts) return undefined;
   const { startMs = RETRY_BACKOFF_START_MS, factor = 2, maxMs = RETRY_BACKOFF_MAX_MS } = policy.backoff ?? {};
-  // The power may be infinite, and 0 times infinity is no number. No wait may be longer than a timer reaches.
-  const waitMs = startMs === 0 ? 0 : Math.min(startMs * factor ** (attempt - 1), maxMs, TIMER_DELAY_MS_MAX);
-  return Math.ceil(waitMs * (0.5 + host.random() / 2));
+  // No wait may be longer than a timer reaches.
+  const waitMs = backoffMs(attempt, { startMs, factor, maxMs: Math.min(maxMs, TIMER_DELAY_MS_MAX) });
+  return Math.ceil(jittered(waitMs, host));
 }
 
 const KNOWN: Readonly<Record<keyof RetryPolicy, true>> = { attempts: true, backoff: true, when: true };

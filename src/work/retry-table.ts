@@ -10,6 +10,7 @@
  * | lease-lost, origin-not-committed, store-stopped  | lost: this process may not decide any more |
  * | refused, too-old, other permanent                | failed |
  */
+import { backoffMs } from "../host/backoff.ts";
 import type { Host } from "../host/host.ts";
 import { STALE_BACKOFF_MAX_MS, STALE_BACKOFF_START_MS } from "../limits.ts";
 import type { Rejection, RejectionReason } from "../store/rejection.ts";
@@ -37,6 +38,6 @@ export function verdictOn({ class: rejectionClass, reason }: Rejection): Verdict
  * A random pause before a run, so that two conflicting runs do not meet again. Its bound doubles with each run, from 1
  * on.
  */
-export function backoffMs(host: Host, runs: number): number {
-  return host.random() * Math.min(STALE_BACKOFF_START_MS * 2 ** Math.min(runs - 1, 30), STALE_BACKOFF_MAX_MS);
+export function stalePauseMs(host: Host, runs: number): number {
+  return host.random() * backoffMs(runs, { startMs: STALE_BACKOFF_START_MS, maxMs: STALE_BACKOFF_MAX_MS });
 }

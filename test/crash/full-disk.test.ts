@@ -1,18 +1,17 @@
 /**
- * Layer 4, without a shim: a file system of a few megabytes that is really full. Mounting one needs root; where that is not
- * permitted the injected ENOSPC of `io-errors.test.ts` stands alone, and this file says so.
+ * Layer 4, without a shim: a file system of a few megabytes that is really full. Mounting one needs root; where that is
+ * not permitted the injected ENOSPC of `io-errors.test.ts` stands alone, and this file says so.
  */
-import { spawnSync } from "node:child_process";
-import { appendFileSync, mkdirSync, readdirSync, rmSync, writeFileSync } from "node:fs";
+import { appendFileSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { afterAll, describe, expect, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import { Kernel } from "../../src/kernel/kernel.ts";
 import { capability } from "../../src/loop/define-capability.ts";
 import { dataSchema } from "../../src/loop/message-schema.ts";
 import type { Message } from "../../src/message/envelope.ts";
 import { type Store, StoreError } from "../../src/store/store.ts";
 import { entryOf, type Published } from "./handling.ts";
-import { temporaryDirectory } from "./shim.ts";
+import { mountSmallDisk } from "./small-disk.ts";
 import { openStore } from "./store-setting.ts";
 
 const DISK_BYTES = 4 * 1_048_576;
@@ -25,7 +24,7 @@ const EVENTS_MAX = 10_000;
 const LITTLE_ROOM_BYTES = 1_000_000;
 const TEXT_LENGTH = 1_020_000;
 
-const disk = mountSmallDisk();
+const disk = mountSmallDisk(DISK_BYTES);
 
 describe.skipIf(disk === undefined)("a disk that is really full", () => {
   test("[J1] a full disk refuses writes, serves reads, keeps acknowledged data, and accepts writes when there is room", async () => {
@@ -39,7 +38,7 @@ describe.skipIf(disk === undefined)("a disk that is really full", () => {
     expect(before.acknowledged.length).toBeGreaterThan(10);
     await expectAll(store, before.acknowledged);
     expect((await store.append([entryOf(eventOf("still", 0))])).kind).toBe("rejected");
-    // A file that does not fit is refused by name, and leaves nothing in the way of a later try.
+    // A file that does not fit is refused by name, and does not prevent a later attempt.
     fill(ballast);
     const other = { path: join(directory, "other.db"), durability: "power" } as const;
     await expect(openStore(other)).rejects.toBeInstanceOf(StoreError);
@@ -132,25 +131,4 @@ async function expectAll(store: Store, events: readonly Published[]): Promise<vo
   const rows = await store.query({ limit: EVENTS_MAX });
   const texts = new Map(rows.map((row) => [row.message?.metadata.id, JSON.stringify(row.message?.data)]));
   for (const { id, text } of events) expect(texts.get(id)).toBe(JSON.stringify({ text }));
-}
-
-/** The directory of a fresh tmpfs, or undefined, with the reason printed. */
-function mountSmallDisk(): string | undefined {
-  if (process.platform !== "linux" || process.getuid?.() !== 0) {
-    console.log("full disk test skipped: mounting a small tmpfs needs root on Linux");
-    return undefined;
-  }
-  const directory = join(temporaryDirectory("full"), "disk");
-  mkdirSync(directory);
-  const mounted = spawnSync("mount", ["-t", "tmpfs", "-o", `size=${DISK_BYTES}`, "tmpfs", directory], {
-    encoding: "utf8",
-  });
-  if (mounted.status !== 0) {
-    console.log(`full disk test skipped: mount is not permitted here (${(mounted.stderr ?? "").trim()})`);
-    return undefined;
-  }
-  afterAll(() => {
-    spawnSync("umount", [directory]);
-  });
-  return directory;
 }

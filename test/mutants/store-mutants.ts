@@ -108,4 +108,12 @@ export const STORE_MUTANTS: readonly Mutant[] = [
     replace: "const trouble = undefined;\n    if (trouble === undefined) return true;",
     tests: ["test/store/sqlite/file-guard.test.ts"],
   },
+  {
+    name: "two-slices-in-a-batch",
+    breaks: "S127",
+    file: "src/store/sqlite/upkeep.ts",
+    find: "sliced === undefined || this.#hasSlice ||",
+    replace: "sliced === undefined ||",
+    tests: ["test/store/sqlite/snapshot-slices.test.ts"],
+  },
 ];

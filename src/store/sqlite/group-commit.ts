@@ -19,13 +19,14 @@
  */
 
 import type { Host, Timer } from "../../host/host.ts";
+import { Waiters } from "../../host/waiters.ts";
 import { FILE_LOOK_MS } from "../../limits.ts";
 import { thrownText } from "../../message/error-data.ts";
 import { rejected } from "../rejection.ts";
 import { StoreError, type Urgency } from "../store.ts";
 import { AnswerTurn } from "./answer-turn.ts";
 import { Checkpoints } from "./checkpoints.ts";
-import type { Connection, ListStatement, Statement } from "./connection.ts";
+import type { ListStatement, SqliteConnection, Statement } from "./connection.ts";
 import { FileGuard } from "./database-file.ts";
 import { type Job, JobQueue } from "./job-queue.ts";
 import type { ResolvedOptions, SqliteTuning } from "./options.ts";
@@ -53,7 +54,7 @@ const SOON_MS = 5;
 const QUIET_JOBS = 4;
 
 export class GroupCommit {
-  readonly #connection: Connection;
+  readonly #connection: SqliteConnection;
   readonly #tables: TableCache;
   readonly #events: WriterEvents;
   readonly #host: Host;
@@ -70,13 +71,13 @@ export class GroupCommit {
   #dataVersion: unknown;
   readonly #guard: FileGuard | undefined;
   #fileLook: Timer | undefined;
-  readonly #drained: (() => void)[] = [];
+  readonly #drained = new Waiters();
   readonly #beginRead: Statement;
   readonly #commit: Statement;
   readonly #version: ListStatement;
   readonly #format: ListStatement;
 
-  constructor(connection: Connection, tables: TableCache, events: WriterEvents, options: ResolvedOptions) {
+  constructor(connection: SqliteConnection, tables: TableCache, events: WriterEvents, options: ResolvedOptions) {
     this.#connection = connection;
     this.#tables = tables;
     this.#events = events;
@@ -158,7 +159,7 @@ export class GroupCommit {
   async drain(): Promise<void> {
     this.#schedule();
     if (this.#queue.length > 0) {
-      await new Promise<void>((resolve) => this.#drained.push(resolve));
+      await this.#drained.wait();
     }
     this.#lock.giveUp();
     this.#fileLook?.cancel();
@@ -267,7 +268,7 @@ export class GroupCommit {
     if (this.#state.kind === "stopped") return;
     this.#state = { kind: "idle" };
     if (this.#queue.length > 0) this.#schedule();
-    else for (const resolve of this.#drained.splice(0)) resolve();
+    else this.#drained.release();
   }
 
   /** False if the lock is not held yet: it is retried, or all queued jobs have failed. */
@@ -416,7 +417,7 @@ export class GroupCommit {
     this.#lock.giveUp();
     void this.#checkpoints.close();
     for (const job of this.#queue.takeAll()) job.fail(rejected("failed", "store-stopped", reason));
-    for (const resolve of this.#drained.splice(0)) resolve();
+    this.#drained.release();
     return new StoreError("STORE_STOPPED", reason);
   }
 

@@ -38,6 +38,8 @@ export class Upkeep {
   readonly #work: WorkCount;
   /** Sliced work in order; the first is in progress. */
   readonly #sliced: Sliced[] = [];
+  /** Whether a slice is queued. There is at most one, else a work that ends would end the next one too. */
+  #hasSlice = false;
   #isStopped = false;
   /** Spaces that have a job queued. */
   readonly #pruning = new Set<string>();
@@ -111,13 +113,14 @@ export class Upkeep {
 
   #addSliced(writer: GroupCommit, sliced: Sliced): void {
     this.#sliced.push(sliced);
-    if (this.#sliced.length === 1) this.#nextSlice(writer);
+    this.#nextSlice(writer);
   }
 
   /** One slice of the first work; the next is queued when it is durable, so that a batch has at most one. */
   #nextSlice(writer: GroupCommit): void {
     const sliced = this.#sliced[0];
-    if (sliced === undefined || this.#isStopped) return;
+    if (sliced === undefined || this.#hasSlice || this.#isStopped) return;
+    this.#hasSlice = true;
     let runs = 0;
     const run = () => {
       // After a rollback the work is based on reads that may be invalid, so it stops.
@@ -125,6 +128,7 @@ export class Upkeep {
       else this.#advance(sliced);
     };
     const end = (work: SlicedWork | undefined) => {
+      this.#hasSlice = false;
       if (work === undefined || work.isDone) this.#sliced.shift();
       this.#takeLeft(writer);
       this.#nextSlice(writer);

@@ -1,6 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { SNAPSHOT_SLICE_BYTES } from "../../../src/limits.ts";
 import type { Json } from "../../../src/message/json.ts";
+import { PARTS_REMOVED_MAX } from "../../../src/store/sqlite/sliced-work.ts";
 import type { Store } from "../../../src/store/store.ts";
 import { commitBy, committed, currentValue, set, splice, write } from "../conformance/requests.ts";
 import { StoreFile } from "./store-file.ts";
@@ -58,6 +59,27 @@ describe("snapshots in slices", () => {
     }
     expect(others).toBeGreaterThan(5);
     expect(store.stats().batches - before).toBeGreaterThanOrEqual(others);
+  });
+
+  test("[S127] a batch removes at most one slice of a replaced snapshot, and all of it is removed", async () => {
+    await using file = new StoreFile();
+    const store = await file.open({ tuning: { feedCommits: 10 } });
+    await grown(store);
+    await compacted(file, store);
+    const row = file.database().prepare("SELECT snapshot_sequence AS at FROM document WHERE name = 'a'");
+    const at = Number(row.get()?.["at"]);
+    await write(store, set("a", ["last"], "z".repeat(4_000_000)));
+    const parts = file.database().prepare("SELECT count(*) AS n FROM snapshot WHERE sequence = ?");
+    const look = () => ({ parts: Number(parts.get(at)?.["n"]), batches: store.stats().batches });
+    let before = look();
+    expect(before.parts).toBeGreaterThan(2 * PARTS_REMOVED_MAX);
+    for (let n = 0; before.parts > 0; n++) {
+      expect(n).toBeLessThan(1_000);
+      await write(store, set("other", [], n));
+      const after = look();
+      expect(before.parts - after.parts).toBeLessThanOrEqual(PARTS_REMOVED_MAX * (after.batches - before.batches));
+      before = after;
+    }
   });
 
   test("[S128] patches that arrive while a snapshot is made are kept", async () => {
