@@ -1,4 +1,6 @@
-/** Commands with an `Idempotency-Key` at kernels that are killed: each takes effect once, and is answered in the end. */
+/**
+ * Commands with an `Idempotency-Key` at kernels that are killed: each takes effect once, and is answered in the end.
+ */
 import { createHash, randomBytes } from "node:crypto";
 import { expect, test } from "vitest";
 import { KernelProcess, LEDGER_APP, MAIN } from "../kernel/kernel-process.ts";
@@ -16,7 +18,7 @@ async function started(folder: string): Promise<{ readonly kernel: KernelProcess
   return { kernel, url: HTTP_LINE.exec(kernel.output)?.[1] as string };
 }
 
-test("[W21] commands whose kernel is killed at any moment are repeated under their keys, and take effect once", async () => {
+test("[W21] commands that are repeated under their keys after kills of the kernel take effect once", async () => {
   const folder = scratchFolder();
   const token = randomBytes(32).toString("base64url");
   let { kernel, url } = await started(folder);

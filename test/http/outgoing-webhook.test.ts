@@ -106,7 +106,7 @@ describe("a webhook to another service", () => {
     expect(posted).toHaveLength(1);
   });
 
-  test("[W91] an address of this machine is refused, by number and by name, and nothing is sent", async () => {
+  test("[W91] an address of this machine is refused, by number and by name, without a request", async () => {
     const { url, posted } = await service(200);
     const { port } = new URL(url);
     for (const host of ["127.0.0.1", "[::1]", "[::ffff:127.0.0.1]", "localhost"]) {
