@@ -1,6 +1,4 @@
-/**
- * Commands with an `Idempotency-Key` at kernels that are killed: each takes effect once, and is answered in the end.
- */
+/** Commands with an `Idempotency-Key` at kernels that are killed: each takes effect once, and is answered. */
 import { createHash, randomBytes } from "node:crypto";
 import { expect, test } from "vitest";
 import { KernelProcess, LEDGER_APP, MAIN } from "../kernel/kernel-process.ts";
@@ -18,7 +16,7 @@ async function started(folder: string): Promise<{ readonly kernel: KernelProcess
   return { kernel, url: HTTP_LINE.exec(kernel.output)?.[1] as string };
 }
 
-test("[W21] commands that are repeated under their keys after kills of the kernel take effect once", async () => {
+test("[W21] a command that is repeated under its key takes effect once, although its kernel was killed", async () => {
   const folder = scratchFolder();
   const token = randomBytes(32).toString("base64url");
   let { kernel, url } = await started(folder);
