@@ -17,7 +17,7 @@ import { openMemory, openMillrace } from "./store/millrace.ts";
 
 /** No more than may wait at once. */
 const SENDS: Readonly<Record<Scale, number>> = { quick: 10_000, full: 50_000, long: SENDS_WAITING_MAX };
-/** More where nothing waits for a disk: the first 40,000 or so run while the code is still being optimised. */
+/** More without a disk: the first 40,000 or so run while the code is still being optimised. */
 const SENDS_IN_MEMORY: Readonly<Record<Scale, number>> = {
   quick: 50_000,
   full: SENDS_WAITING_MAX,

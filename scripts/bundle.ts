@@ -1,8 +1,7 @@
 /**
- * The package's JavaScript: one file for each entry of `exports` and for the command, and what several of them use in
- * chunks. Three hundred modules by themselves take Node six times as long to load as these, which is most of the time
- * that a verb of the command takes. Types are made by `tsc` (tsconfig.build.json). The package ships no sources, so its
- * maps carry them.
+ * The package's JavaScript: one file for each entry of `exports` and for the command, and chunks for shared modules.
+ * Node loads these six times as fast as three hundred modules, which take most of the time of a verb. `tsc` makes the
+ * types (tsconfig.build.json). The package ships no sources, so its maps contain them.
  *
  *     node scripts/bundle.ts [folder]
  */

@@ -28,7 +28,7 @@ export function whyPostgresMissing(): string | undefined {
 
 /** A running server. */
 export class Service implements AsyncDisposable {
-  /** What a client connects to: Redis' socket, or the directory of Postgres' socket. */
+  /** The address for clients: Redis' socket, or the directory of Postgres' socket. */
   readonly socket: string;
   readonly #child: ChildProcess;
   readonly #ending: NodeJS.Signals;
@@ -84,7 +84,7 @@ export function startRedis(directory: string, durability: Durability): Promise<S
   return new Service(socket, child, "SIGTERM").ready(() => isListening(socket), log);
 }
 
-/** The file of a socket is there before somebody listens. */
+/** The file of a socket exists before the server listens. */
 async function isListening(socket: string): Promise<boolean> {
   const connection = connect(socket);
   const { promise, resolve } = Promise.withResolvers<boolean>();

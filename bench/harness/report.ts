@@ -12,7 +12,7 @@ export interface Report {
   readonly tookMs: number;
   readonly systems: readonly string[];
   readonly lines: readonly Line[];
-  /** What did not run and why, one entry for each system. */
+  /** Systems that did not run, and the reason. */
   readonly unavailable: Readonly<Record<string, string>>;
   readonly crashes: readonly Crash[];
 }

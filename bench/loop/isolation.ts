@@ -6,7 +6,7 @@ import { connect } from "node:net";
 import { join } from "node:path";
 import { exchange, startServer } from "./client.ts";
 
-/** What the kernel takes of one connection before it stops reading from it. */
+/** The limit of the kernel for one connection, after which it stops reading from it. */
 const FLOOD_IN_FLIGHT = 256;
 const IN_FLIGHT = 16;
 

@@ -19,7 +19,7 @@ else await kernel();
 console.log("ready");
 process.stdin.on("end", () => process.exit(0)).resume();
 
-/** What any NDJSON request and reply costs at least. */
+/** The minimum cost of an NDJSON request and reply. */
 function bare(): Promise<void> {
   const server = createServer((client) => {
     let rest = "";

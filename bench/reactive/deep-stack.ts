@@ -21,7 +21,7 @@ const threads = new Map<string, Worker>();
 
 export async function withDeepStack(system: string, workload: DeepWorkload, scale: Scale): Promise<Sample> {
   const thread = threads.get(system) ?? start(system);
-  // The process waits for it only while there is something to wait for.
+  // The process waits for the worker only during a call.
   thread.ref();
   try {
     return await answer(thread, { system, workload, scale });

@@ -47,7 +47,7 @@ export async function openDocuments(system: string): Promise<DocumentGraph> {
 }
 
 async function adapter(system: string): Promise<{ open(): Promise<DocumentGraph> }> {
-  // What the peers do in development only (checks, names, warnings) is not what a user runs.
+  // Users do not run the peers' development mode (checks, names, warnings).
   process.env["NODE_ENV"] = "production";
   return await import(`./${system}.ts`);
 }

@@ -47,7 +47,7 @@ export class Plainjob implements Disposable {
     );
   }
 
-  /** What its worker does for each job, without the worker's timers. */
+  /** The work of its worker for each job, without the worker's timers. */
   handleAll(): number {
     let handled = 0;
     for (;;) {

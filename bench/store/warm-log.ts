@@ -6,7 +6,7 @@
  */
 import { statSync } from "node:fs";
 
-/** More waves than any log takes; a wave that writes nothing must not go on for ever. */
+/** More waves than any log takes, so that a wave without writes ends. */
 const WAVES_MAX = 1000;
 
 /** Calls `writeWave` until the engine has copied its log once, and once more, so that the log has begun anew. */
@@ -14,7 +14,7 @@ export async function warmLog(databasePath: string, writeWave: () => unknown): P
   const lengthBefore = statSync(databasePath).size;
   for (let wave = 0; wave < WAVES_MAX; wave++) {
     await writeWave();
-    // Nothing but copying the log writes to the database itself.
+    // Only copying the log writes to the database file.
     if (statSync(databasePath).size === lengthBefore) continue;
     await writeWave();
     return;

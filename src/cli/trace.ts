@@ -6,9 +6,15 @@
 import { systemHost } from "../host/system-host.ts";
 import { type KernelStore, openStoreForReading } from "../kernel/open-store.ts";
 import { concerns } from "../kernel/run-log.ts";
+import {
+  type CommitEffects,
+  changeText,
+  commitEffectsOf,
+  type EffectChange,
+  type EffectRun,
+} from "./commit-effects.ts";
 import { CONVERSATION_ROWS_MAX } from "./conversation.ts";
 import { existingStore } from "./database-file.ts";
-import { changeText, type Deed, type DeedChange, type DeedRun, deedsOf } from "./deeds.ts";
 import { type JournalLine, troubleOf } from "./journal-lines.ts";
 import { Listeners } from "./listeners.ts";
 import { isCut, type StoryItem, type StoryTree, storyOf } from "./story.ts";
@@ -42,7 +48,7 @@ async function run(call: VerbCall): Promise<ExitCode> {
     return EXIT.failed;
   }
   const listeners = await Listeners.of(call);
-  const deeds = await deedsOf(call, store, rows, (row) => listeners.subscribers(row));
+  const deeds = await commitEffectsOf(call, store, rows, (row) => listeners.subscribers(row));
   for (const tree of trees) {
     if (options["json"]) terminal.line(JSON.stringify(withDeeds(tree, deeds)));
     else print(lineOf(tree, { first, deeds, listeners, terminal }), terminal.line);
@@ -62,11 +68,11 @@ interface JsonBranch {
   readonly id: string;
   readonly row?: JournalLine;
   readonly handlings: StoryItem["handlings"];
-  readonly deed?: Deed;
+  readonly deed?: CommitEffects;
   readonly children: readonly JsonBranch[];
 }
 
-function withDeeds({ row: item, children }: StoryTree, deeds: ReadonlyMap<number, Deed>): JsonBranch {
+function withDeeds({ row: item, children }: StoryTree, deeds: ReadonlyMap<number, CommitEffects>): JsonBranch {
   const { row, handlings, message } = item;
   const deed = row && deeds.get(row.id);
   return {
@@ -88,7 +94,7 @@ interface Line {
 /** Context for the parts of a line. */
 interface Telling {
   readonly first: StoryTree;
-  readonly deeds: ReadonlyMap<number, Deed>;
+  readonly deeds: ReadonlyMap<number, CommitEffects>;
   readonly listeners: Listeners;
   readonly terminal: Terminal;
 }
@@ -158,8 +164,8 @@ function tookText(tookMs: number | undefined): string {
 }
 
 /** Each change with the runs it caused below it; a run caused by another run is below that one. */
-function deedLines({ changes, runs, compacted }: Deed, terminal: Terminal): Line[] {
-  const shown = new Set<DeedRun>();
+function deedLines({ changes, runs, compacted }: CommitEffects, terminal: Terminal): Line[] {
+  const shown = new Set<EffectRun>();
   const runsOf = (address: string): Line[] =>
     runs.flatMap((run) => {
       if (shown.has(run) || !run.because.some((cause) => concerns(cause, address))) return [];
@@ -194,9 +200,9 @@ function collectionOf(address: string): string | undefined {
  * Changes of indexes and totals, each with all of its collection. Only beside a change of an element: other cells may
  * have such names.
  */
-function collectionsKept(changes: readonly DeedChange[]): ReadonlyMap<DeedChange, readonly DeedChange[]> {
+function collectionsKept(changes: readonly EffectChange[]): ReadonlyMap<EffectChange, readonly EffectChange[]> {
   const byCollection = Map.groupBy(changes, ({ address }) => collectionOf(address));
-  const kept = new Map<DeedChange, readonly DeedChange[]>();
+  const kept = new Map<EffectChange, readonly EffectChange[]>();
   for (const [collection, inner] of byCollection) {
     if (collection === undefined || !changes.some(({ address }) => address.startsWith(`${collection}/at/`))) continue;
     for (const change of inner) kept.set(change, inner);

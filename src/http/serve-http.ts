@@ -4,16 +4,23 @@
  *     open ──quiet(): not ready, no new streams──> draining ──close(): streams end, answers out──> closed
  */
 
+import type { IncomingMessage, ServerResponse } from "node:http";
 import { createServer, type Server } from "node:http";
 import { createServer as createSecureServer, type Server as SecureServer } from "node:https";
 import type { AddressInfo } from "node:net";
 import { createAdaptorServer } from "@hono/node-server";
 import type { Host } from "../host/host.ts";
 import { systemHost } from "../host/system-host.ts";
-import { DRAIN_MS, HTTP_CONNECTIONS_MAX, HTTP_HEADER_BYTES_MAX, HTTP_HEADERS_MS, HTTP_IDLE_MS } from "../limits.ts";
+import {
+  DRAIN_MS,
+  HTTP_BODY_MS,
+  HTTP_CONNECTIONS_MAX,
+  HTTP_HEADER_BYTES_MAX,
+  HTTP_HEADERS_MS,
+  HTTP_IDLE_MS,
+} from "../limits.ts";
 import type { AdapterLife } from "../loop/liveness.ts";
 import { MillraceError } from "../message/millrace-error.ts";
-import { limitBodyTime } from "./body-time.ts";
 import { LOOPBACK_HOSTS } from "./gate.ts";
 import { type HttpAppOptions, makeHttpApp, type Served } from "./http-app.ts";
 import type { HttpParts } from "./http-context.ts";
@@ -177,4 +184,29 @@ class RunningServer implements HttpServer, AdapterLife {
   [Symbol.asyncDispose](): Promise<void> {
     return this.close();
   }
+}
+
+const UNLIMITED_PATH = "/v1/messages";
+
+const TOO_LATE = "HTTP/1.1 408 Request Timeout\r\nconnection: close\r\ncontent-length: 0\r\n\r\n";
+
+/**
+ * The time of a request's body: a client that sends it slower is answered with 408, and its connection ends. An
+ * exchange of lines goes on as long as its client wants. SPEC: W23, W93.
+ */
+function limitBodyTime(host: Host, incoming: IncomingMessage, response: ServerResponse): void {
+  const { headers, url, socket } = incoming;
+  const hasBody = headers["transfer-encoding"] !== undefined || Number(headers["content-length"] ?? 0) > 0;
+  if (!hasBody || url?.split("?", 1)[0] === UNLIMITED_PATH) return;
+  const timer = host.timer(
+    HTTP_BODY_MS,
+    () => {
+      if (incoming.complete) return;
+      if (!response.headersSent) socket.write(TOO_LATE);
+      socket.destroySoon();
+    },
+    { keepAlive: false },
+  );
+  const cancel = () => timer.cancel();
+  incoming.once("end", cancel).once("close", cancel);
 }

@@ -31,7 +31,7 @@ import { journalLaneOf } from "../store/journal-position.ts";
 import type { Store } from "../store/store.ts";
 import type { HandlerFailure } from "../work/handler-options.ts";
 import type { RetryPolicy } from "../work/retry-policy.ts";
-import { given } from "./given.ts";
+import { omitUndefined } from "./omit-undefined.ts";
 
 export interface JournalParts {
   readonly bus: EventBus;
@@ -113,7 +113,7 @@ export function journalOver({ bus, topicOf }: JournalParts): EventJournal {
 }
 
 function subscribeOptions({ retry, concurrency, serialBy, onFailed }: DeliveryOptions) {
-  return given({
+  return omitUndefined({
     ...{ retry, concurrency },
     serialBy: serialBy && (({ message }: Event) => serialBy(message)),
     onFailed:

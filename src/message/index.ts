@@ -1,10 +1,9 @@
 /**
- * `millrace/message`: envelopes, error data, canonical JSON, topics and CloudEvents, on Node, Deno, Bun and in
- * browsers. It starts no work by itself.
+ * `millrace/message`: envelopes, error data, canonical JSON and topics, on Node, Deno, Bun and in browsers. It
+ * starts no work by itself.
  */
 /// <reference lib="esnext.disposable" preserve="true" />
 export { canonicalJson } from "./canonical-json.ts";
-export { type CloudEvent, fromCloudEvent, toCloudEvent } from "./cloud-events.ts";
 export { contentId } from "./content-id.ts";
 export { DroppedError } from "./dropped.ts";
 export {

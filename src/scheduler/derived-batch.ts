@@ -9,7 +9,7 @@ import { handOut } from "../store/admit.ts";
 import { type BasisInput, type DocumentPatch, type NodeBasis, type ReadClaim, THIS_COMMIT } from "../store/commit.ts";
 import { sequenceSeen } from "../store/commit-request.ts";
 import { type DocumentRef, SHARED_SCOPE } from "../store/document.ts";
-import { narrow } from "../store/narrow.ts";
+import { jsonDiff } from "../store/json-diff.ts";
 import type { PathOperation } from "../store/path-operation.ts";
 import type { DerivedRows, Replica } from "../store/replica.ts";
 import {
@@ -229,7 +229,7 @@ function hasMoved(node: SchedulerNode): boolean {
 
 function difference(before: Json | undefined, after: Json | undefined): readonly PathOperation[] {
   if (equal(before, after)) return [];
-  return (after === undefined ? undefined : narrow([], before, after)) ?? whole(after);
+  return (after === undefined ? undefined : jsonDiff([], before, after)) ?? whole(after);
 }
 
 function whole(value: Json | undefined): readonly PathOperation[] {

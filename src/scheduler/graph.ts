@@ -167,7 +167,8 @@ export class Graph {
   /** Adds a writer to a document that may have live readers already. */
   addWriter(node: SchedulerNode, index: DocumentIndex): void {
     index.writers = index.writers.length === 0 ? [node] : [...index.writers, node];
-    index.upToDateAt = 0;
+    // The value may be another one now, for plain reads of all computations downstream too.
+    this.tick++;
     index.root.hold();
     if (index.liveAddresses === 0) return;
     for (const edge of linkedEdges(index.root)) {

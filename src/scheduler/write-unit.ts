@@ -9,7 +9,7 @@ import { placeText } from "../message/path.ts";
 import { admit, handOut, isPlainLeaf, notAdmitted, ownUnlessHandedOut } from "../store/admit.ts";
 import type { LabelWrite, ReadClaim } from "../store/commit.ts";
 import { sequenceSeen } from "../store/commit-request.ts";
-import { narrow, narrowIncoming } from "../store/narrow.ts";
+import { incomingDiff, jsonDiff } from "../store/json-diff.ts";
 import { applyOperation, isRange, PatchError } from "../store/patch.ts";
 import { movesElements, type PathOperation } from "../store/path-operation.ts";
 import type { Replica, Share } from "../store/replica.ts";
@@ -156,7 +156,7 @@ export class WriteUnit implements WriteTarget {
 
   #setFirst(address: NodeAddress, before: Json | undefined, after: Json): void {
     const { home, level, path } = address;
-    const differences = narrow(path, before, after);
+    const differences = jsonDiff(path, before, after);
     if (differences) return this.#setDifferences(address, differences);
     if (level > 0) this.#claimContainer(address.parent as NodeAddress, before);
     this.#keepTold(address);
@@ -169,7 +169,7 @@ export class WriteUnit implements WriteTarget {
   /** Writes a wide object as its differences from the present one; false if it must be set whole. */
   #setNarrow(address: NodeAddress, before: Json | undefined, value: unknown): boolean {
     if (address.turn === this.#id) return false;
-    const differences = narrowIncoming(address.path, before, value);
+    const differences = incomingDiff(address.path, before, value);
     if (differences) this.#setDifferences(address, differences);
     return differences !== undefined;
   }

@@ -30,7 +30,6 @@ import type { DocumentRef } from "./document.ts";
 import type { LabelChange } from "./document-labels.ts";
 import { type OpenTurn, ReplicaDocuments } from "./document-table.ts";
 import { FeedWatch } from "./feed-watch.ts";
-import { NONE, withOne } from "./few.ts";
 import { Notifier } from "./notifier.ts";
 import type { PathOperation } from "./path-operation.ts";
 import { type DocumentShare, PendingCommit } from "./pending-commit.ts";
@@ -38,6 +37,7 @@ import { Foundation } from "./pending-index.ts";
 import type { Receipt } from "./receipt.ts";
 import type { ReplicaDocument } from "./replica-document.ts";
 import { checkDocument, checkPending } from "./replica-invariants.ts";
+import { NONE, withOne } from "./small-list.ts";
 import {
   type ListPage,
   type ListRequest,

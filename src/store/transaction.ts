@@ -14,7 +14,6 @@ import type { Commit, LabelWrite, NodeBasis, Precondition } from "./commit.ts";
 import { type DocumentRef, SHARED_SCOPE } from "./document.ts";
 import { Draft } from "./draft.ts";
 import type { DueChange } from "./due.ts";
-import { NONE, withOne } from "./few.ts";
 import type { JournalEntry, Settlement } from "./journal.ts";
 import { type Container, childAt, isRange } from "./patch.ts";
 import type { ReadDepth } from "./path-operation.ts";
@@ -22,6 +21,7 @@ import { movesElements, ownPath, type PathOperation } from "./path-operation.ts"
 import { ReadLog } from "./read-log.ts";
 import type { Receipt } from "./receipt.ts";
 import type { ReplicaDocument } from "./replica-document.ts";
+import { NONE, withOne } from "./small-list.ts";
 import type { SqlStatement } from "./sql-statement.ts";
 import { StoreError } from "./store.ts";
 

@@ -20,6 +20,7 @@ import {
   index,
   type Json,
   type JsonObject,
+  type OnOptions,
   on,
   open,
   query,
@@ -197,6 +198,9 @@ const shop = app("shop", ({ cell, collection, computed, effect, event }) => {
         tx.set(prices, []);
       },
     });
+    const shared: OnOptions = { retry: 3, failed: (_failure, tx) => tx.set(prices, []) };
+    on(paid, () => undefined, shared);
+    on(placed, { ...shared, run: () => 1 });
     // @ts-expect-error The option is unknown.
     on(paid, () => undefined, { onFailed: () => undefined });
   });

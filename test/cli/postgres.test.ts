@@ -149,7 +149,7 @@ describe.skipIf(NO_POSTGRES !== undefined)("the command on Postgres", () => {
   test("[K194] pg start runs a server that a kernel can use, and a signal ends it", async () => {
     const cwd = scratchFolder();
     const parent = scratchFolder();
-    // As root, the server runs as another user, who must be able to enter it.
+    // As root, the server runs as another user, with access to the folder.
     chmodSync(parent, 0o755);
     const data = join(parent, "postgres");
     const port = 20_000 + (process.pid % 20_000);

@@ -44,7 +44,7 @@ async function rows({ store }: Party) {
   return (await store.dueRows(NEVER_MS, 9, SCHEDULE_KIND)).map((row) => slotIn(row));
 }
 
-/** A slot whose process has read that there is none, and writes only when it is released. */
+/** A slot of a process that has read its absence, and writes only when it is released. */
 async function stoppedBeforeItWrites({ parts, store }: Party) {
   const read = Promise.withResolvers<void>();
   const go = Promise.withResolvers<void>();

@@ -153,7 +153,7 @@ describe("schedules on a store that several kernels share", () => {
     expect(shared.begun.every(({ attempt }) => attempt === 1)).toBe(true);
     expect(new Set(shared.minutes).size).toBe(shared.minutes.length);
     expect(shared.begun.length).toBeGreaterThanOrEqual(14);
-    // The kernel whose clock is ahead comes first; after its death the others go on, without its slots.
+    // The kernel with the fast clock comes first; after its death the others go on, without its slots.
     const ahead = shared.begun.at(-1)!.by;
     expect(ahead).toBe(processes[1]);
     ahead.kill();

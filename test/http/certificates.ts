@@ -1,4 +1,4 @@
-/** Certificates of two servers, for tests alone: valid for a hundred years, and trusted by no machine. */
+/** Certificates of two servers, for tests: valid for a hundred years, and signed by themselves. */
 export const OLD = {
   cert: `-----BEGIN CERTIFICATE-----
 MIIBoDCCAUWgAwIBAgIUWZ6cM1lJ4Gc6r+rPN5duWNSkqREwCgYIKoZIzj0EAwIw

@@ -11,7 +11,7 @@ import { scratchFolder } from "../repo/program.ts";
 import { NEW, OLD } from "./certificates.ts";
 import { addToken, serve } from "./http-setup.ts";
 
-/** The host of the system, whose timers of one length fire when the test says so. */
+/** The host of the system, where the test fires the timers of one length. */
 function heldTimers(heldMs: number) {
   const due: (() => void)[] = [];
   const reported: unknown[] = [];
@@ -113,7 +113,7 @@ test("[W93] a body that comes too slowly is 408, and an exchange of lines goes o
   };
   const lines = await begun(server.url, "/v1/messages", [authorization, "transfer-encoding: chunked"], line("m1"));
   await until(() => lines.heard().includes('"m1"'));
-  // The exchange of lines has no such timer.
+  // The exchange of lines has no timer for its body.
   expect(due).toHaveLength(0);
   const slow = await begun(server.url, "/v1/commands/Shop.Order", [authorization, "content-length: 12"], '{"pri');
   await until(() => due.length === 1);

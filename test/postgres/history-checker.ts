@@ -79,7 +79,7 @@ class Check {
     this.anomalies.push({ kind, about });
   }
 
-  /** What one read shows. */
+  /** The result of one read. */
   reads(): void {
     for (const run of this.#runs) {
       if (run.status !== "ok") continue;

@@ -49,11 +49,15 @@ describe("plain words", () => {
     expectPlain(plainnessOf(proseUnder([page], ["markdown"])), RATE_MAX);
   });
 
+  test.for(CODE)("[K174] %s: comments have few vague words and short sentences", (top) => {
+    expectPlain(plainnessOf(proseUnder([top], ["comment"])), RATE_MAX);
+  });
+
   test.for([...foldersOf("test")])("[K174] %s: test titles have few vague words", (folder) => {
     expectPlain(plainnessOf(proseUnder(ofFolder(folder), ["title"])), RATE_MAX);
   });
 
-  test.for(CODE.flatMap((top) => [...foldersOf(top)]))("[K174] %s: a comment has at most 120 columns", (folder) => {
+  test.for(CODE.flatMap((top) => [...foldersOf(top)]))("[K422] %s: a comment has at most 120 columns", (folder) => {
     const wide = ofFolder(folder).flatMap((file) => {
       const rows = readFileSync(join(ROOT, file), "utf8").split("\n");
       const isWide = (row: string) => row.length > COLUMNS_MAX && /^\s*(?:\/\/|\/?\*)/.test(row) && !DRAWN.test(row);
@@ -62,7 +66,7 @@ describe("plain words", () => {
     expect(wide.length, wide.slice(0, 5).join(" ")).toBe(0);
   });
 
-  test("[K174] pages have at most 120 columns outside of tables and code", () => {
+  test("[K422] pages have at most 120 columns outside of tables and code", () => {
     const pages = filesUnder(ROOT, ["docs", ...PAGES]).filter((file) => file.endsWith(".md"));
     const wide = pages.flatMap((page) => {
       const text = readFileSync(join(ROOT, page), "utf8").replaceAll(/^ *```[\s\S]*?^ *```/gm, "");

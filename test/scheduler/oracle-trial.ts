@@ -161,8 +161,7 @@ export class Trial {
     );
   }
 
-  // What happens
-  // -------------------------------------------------------------------------------------------------------
+  // Actions
 
   async #step(): Promise<void> {
     const { pick, chance } = { pick: this.#make.pick.bind(this.#make), chance: this.#make.chance.bind(this.#make) };
@@ -378,8 +377,7 @@ export class Trial {
     return cell;
   }
 
-  // What must be true
-  // --------------------------------------------------------------------------------------------------
+  // Checks
 
   /** Runs all possible work, and compares. */
   async #rest(): Promise<void> {

@@ -197,15 +197,14 @@ export class RestartTrial {
   readonly #stays: Side;
   readonly #restarts: Side;
   /**
-   * How often something may run that does not in the other world: once for every time that it was not stored when the
-   * process was killed ("on miss [...] degrade that node to `fresh`", §9.2), or that it has to make nodes again, which
-   * only its code can.
+   * The number of runs that a node may have beyond the other world: one for each time that it was not stored when the
+   * process was killed ("on miss [...] degrade that node to `fresh`", §9.2), or that it has to create nodes again.
    */
   readonly #mayRun = new Map<string, number>();
   /**
-   * What ran in the world that stays alone, and that nobody looks at in the other: it ran for a state that was gone
-   * before the other could see it, or for somebody who had read it and has not been made again there. "A node that is
-   * never live never runs" (I2), so its run comes when somebody looks: the set of runs is the same.
+   * Nodes that ran only in the world that stays, and are not observed in the other: they ran for a state that was gone
+   * before the other could see it, or for a reader that has not been created again there. "A node that is never live
+   * never runs" (I2), so they run when they are observed: the set of runs is the same.
    */
   readonly #postponed = new Set<string>();
   /**

@@ -193,7 +193,7 @@ export class StreamSimulation {
     const placed = new Set<string | undefined>();
     space.stream<Order>("orders").handle((order, context) => {
       const { account, amount, name, kind } = order;
-      // A call that came to its end before, and whose commit was rejected.
+      // An earlier call with a rejected commit.
       if (placed.has(context.id)) this.sightings.retried++;
       const place = () => {
         const entry = { name, total: total.get() ?? 0 };

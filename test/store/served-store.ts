@@ -58,7 +58,7 @@ export class Server {
     void this.#standby?.commit({ ...request, history: undefined });
   }
 
-  /** From now on the standby lacks what is written. */
+  /** From now on the standby lacks new writes. */
   stopCopying(): void {
     this.#standby = undefined;
   }

@@ -7,8 +7,8 @@
  */
 import type { Path } from "../../message/path.ts";
 import type { DocumentPatch, LabelWrite } from "../commit.ts";
-import { NONE } from "../few.ts";
 import type { PathOperation } from "../path-operation.ts";
+import { NONE } from "../small-list.ts";
 import type { FeedCommit } from "../store.ts";
 import { copyOperations, copyStored } from "./json-copy.ts";
 

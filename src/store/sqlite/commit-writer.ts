@@ -10,14 +10,14 @@ import { ADMITTED, type CommitOutcome, type CommitRequest, type DocumentPatch, t
 import { decideCommit } from "../commit-rules.ts";
 import { type DocumentRef, documentKey } from "../document.ts";
 import { presenceAfter } from "../document-list.ts";
-import { NONE, withOne } from "../few.ts";
 import type { Settlement } from "../journal.ts";
 import type { PathOperation } from "../path-operation.ts";
 import { NO_RESULT_LEFT } from "../receipt.ts";
 import type { Rejection } from "../rejection.ts";
 import { checkCommit, checkPreconditions, checkSettlements } from "../request-check.ts";
+import { NONE, withOne } from "../small-list.ts";
 import { type EncodedBasis, encodeBasis } from "./basis-table.ts";
-import type { BatchNews } from "./batch-news.ts";
+import type { BatchChanges } from "./batch-changes.ts";
 import { ROW_BASE_BYTES_MAX } from "./change-block.ts";
 import { SqliteCommitFacts } from "./commit-facts.ts";
 import type { SqliteConnection } from "./connection.ts";
@@ -161,10 +161,10 @@ export class CommitWriter {
   readonly host: Host;
   readonly #connection: SqliteConnection;
   readonly #tables: Tables;
-  readonly #news: BatchNews;
+  readonly #news: BatchChanges;
   readonly #facts: SqliteCommitFacts;
 
-  constructor(connection: SqliteConnection, tables: Tables, news: BatchNews, { host, tuning }: ResolvedOptions) {
+  constructor(connection: SqliteConnection, tables: Tables, news: BatchChanges, { host, tuning }: ResolvedOptions) {
     this.#connection = connection;
     this.host = host;
     this.#tables = tables;

@@ -66,7 +66,7 @@ import {
   type Urgency,
 } from "../store.ts";
 import { ALL_ROWS, CLAIMABLE, DUE, noteOfAppend, noteOfSettle, SETTLED, type WriteNote } from "../write-note.ts";
-import { BatchNews } from "./batch-news.ts";
+import { BatchChanges } from "./batch-changes.ts";
 import { CommitJob, promised } from "./commit-job.ts";
 import { CommitWriter, encodeCommit, ownSettlement } from "./commit-writer.ts";
 import type { SqliteConnection } from "./connection.ts";
@@ -109,7 +109,7 @@ export class SqliteStore implements Store {
   readonly #forgetting: ReceiptRemoval;
   readonly #upkeep: Upkeep;
   readonly #watch: ChangeWatch;
-  readonly #news: BatchNews;
+  readonly #news: BatchChanges;
   readonly #mark: OpenMark | undefined;
   readonly #lack: string | undefined;
   #closing: Promise<void> | undefined;
@@ -128,7 +128,7 @@ export class SqliteStore implements Store {
     this.#connection = connection;
     this.#tables = new Tables(connection);
     this.#watch = new ChangeWatch(options.host, options.path, () => this.#look());
-    this.#news = new BatchNews(this.#tables, this.#watch, (spaces, commits) =>
+    this.#news = new BatchChanges(this.#tables, this.#watch, (spaces, commits) =>
       this.#upkeep.queue(this.#writer, spaces, commits),
     );
     this.#writer = new GroupCommit(connection, this.#tables, this.#news, options);

@@ -1,7 +1,4 @@
-/**
- * How the write-ahead log stays short: who copies it, how long it becomes, and what happens when the thread that does
- * is gone.
- */
+/** The write-ahead log stays short: the thread that copies it, its length, and the end of that thread. */
 import { execFile } from "node:child_process";
 import { subscribe, unsubscribe } from "node:diagnostics_channel";
 import { existsSync, statSync } from "node:fs";

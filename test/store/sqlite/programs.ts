@@ -1,4 +1,4 @@
-/** What the second process does. Every program ends when its input does, or when it is killed. */
+/** The programs of the second process. Each ends with its input, or when it is killed. */
 import { createInterface } from "node:readline";
 import type { Json } from "../../../src/message/json.ts";
 import { openSqliteStore } from "../../../src/store/sqlite/index.ts";
@@ -30,7 +30,7 @@ async function open({ path }: Settings): Promise<void> {
   }
 }
 
-/** Writes what it is told to, appends a row, and says its id. */
+/** Writes the given value, appends a row, and prints its id. */
 async function writer({ path }: Settings): Promise<void> {
   const store = await openSqliteStore({ path });
   await write(store, set("note", [], {}));
@@ -55,7 +55,7 @@ async function holder({ path }: Settings): Promise<void> {
  * it got.
  */
 async function worker(settings: Settings): Promise<void> {
-  // Whoever has the lock may be waiting for the machine.
+  // The holder of the lock may be waiting for the machine.
   const store = await openSqliteStore({ path: settings.path, tuning: { lockWaitMs: 600_000 } });
   const { lease } = await store.openLease(3_600_000);
   say("ready");
@@ -85,7 +85,7 @@ async function callerOf(
   }
 }
 
-/** Whether nobody else's row has got an id between these. */
+/** Whether no other process has a row between these ids. */
 function isUnbroken(ids: readonly number[]): boolean {
   return Math.max(...ids) - Math.min(...ids) < ids.length;
 }
@@ -103,7 +103,7 @@ async function filler({ path, rounds }: Settings): Promise<void> {
   await orders.next();
 }
 
-/** Handles what another process handles too, and says what it has done. */
+/** Handles the events of another process too, and prints its results. */
 async function repeater({ path, name, rounds }: Settings): Promise<void> {
   const repeater = await Repeater.open(path, name);
   say("ready");

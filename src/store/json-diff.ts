@@ -12,7 +12,7 @@ import type { PathOperation } from "./path-operation.ts";
 import { StoreError } from "./store.ts";
 
 /** The operations that turn `before` into `after` at the path, or undefined if writing `after` whole is as good. */
-export function narrow(path: Path, before: Json | undefined, after: Json): PathOperation[] | undefined {
+export function jsonDiff(path: Path, before: Json | undefined, after: Json): PathOperation[] | undefined {
   // Without an earlier container of this kind, no part can be left out.
   if (!isWide(after) || !isSameKind(before, after)) return undefined;
   const operations: PathOperation[] = [];
@@ -23,7 +23,7 @@ export function narrow(path: Path, before: Json | undefined, after: Json): PathO
  * The same for a wide object before `admit`, in one walk that copies only the differences. Also undefined for an
  * invalid value; `admit` then reports the problem.
  */
-export function narrowIncoming(path: Path, before: Json | undefined, value: unknown): PathOperation[] | undefined {
+export function incomingDiff(path: Path, before: Json | undefined, value: unknown): PathOperation[] | undefined {
   if (!isJsonObject(before) || typeof value !== "object" || value === null) return undefined;
   if (Object.getPrototypeOf(value) !== Object.prototype || keyCount(before) < NARROW_FROM_CHILDREN) return undefined;
   const operations: PathOperation[] = [];
