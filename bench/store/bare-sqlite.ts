@@ -159,7 +159,7 @@ export class BareSqlite implements Disposable {
 }
 
 const DOCUMENT_COLUMNS =
-  "space, scope, name, sequence, patch_bytes, base_sequence, base_bytes, snapshot_sequence, base, base_sum";
+  "space, scope, name, sequence, patch_bytes, base_sequence, base_bytes, snapshot_sequence, base, base_sum, present";
 
 function statements(database: DatabaseSync) {
   return {
@@ -181,11 +181,11 @@ function statements(database: DatabaseSync) {
         "WHERE id BETWEEN ? AND ? AND status = 'processing' AND lease = ?",
     ),
     receipt: database.prepare(
-      `INSERT INTO document (${DOCUMENT_COLUMNS}) VALUES (1, 'shared', ?, ?, 0, ?, ?, 0, ?, 0) ` +
+      `INSERT INTO document (${DOCUMENT_COLUMNS}) VALUES (1, 'shared', ?, ?, 0, ?, ?, 0, ?, 0, 1) ` +
         "ON CONFLICT (space, scope, name) DO NOTHING",
     ),
     document: database.prepare(
-      `INSERT INTO document (${DOCUMENT_COLUMNS}) VALUES (1, 'shared', ?, ?, 0, ?, ?, 0, ?, 0) ` +
+      `INSERT INTO document (${DOCUMENT_COLUMNS}) VALUES (1, 'shared', ?, ?, 0, ?, ?, 0, ?, 0, 1) ` +
         "ON CONFLICT (space, scope, name) DO UPDATE SET sequence = excluded.sequence, " +
         "base_sequence = excluded.base_sequence, base_bytes = excluded.base_bytes, base = excluded.base",
     ),
