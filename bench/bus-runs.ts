@@ -14,7 +14,7 @@ const SOURCE = "shop";
 
 type Handling = "none" | "plain" | "transactional";
 
-interface Running {
+export interface Running {
   readonly bus: EventBus;
   readonly store: Store;
   /** Resolves when so many events have been handled since the start, and what settles them is durable. */
@@ -22,7 +22,7 @@ interface Running {
 }
 
 /** A started bus whose handlers only count. */
-async function running(store: Store, handling: Handling): Promise<Running> {
+export async function running(store: Store, handling: Handling): Promise<Running> {
   const host = systemHost();
   const bus = new EventBus({ store, host });
   let handled = 0;

@@ -206,4 +206,19 @@ describe.skipIf(NO_POSTGRES !== undefined)("lost connections", () => {
     const identities = [1, 2, 3].map((localSequence) => ({ session: "s", localSequence }));
     expect(await store.hasCommits(identities)).toEqual([true, true, false]);
   });
+
+  test("[S263] a store that stays connected takes over the history that another one has begun", async () => {
+    await using under = await setup();
+    const { store, schema, proxy } = under;
+    const other = await under.other();
+    const { history } = other.connection;
+    committed(await store.commit(commitBy("s", 1, { history, patches: [set("n", [], 1)] })));
+    await under.sql(`UPDATE ${schema}.writer SET batch = batch - 1 WHERE batch > 0`);
+    proxy.cut();
+    await until(store, () => store.connection.state === "connected" && store.connection.history !== history);
+    const begun = store.connection.history;
+    expect(await other.load(SPACE, [])).toMatchObject({ history: begun });
+    await until(other, () => other.connection.history === begun);
+    committed(await other.commit(commitBy("o", 1, { history: begun, patches: [set("n", [], 2)] })));
+  });
 });
