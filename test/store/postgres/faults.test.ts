@@ -25,12 +25,12 @@ async function setup(deadlineMs = 30_000): Promise<Under> {
   const proxy = await CuttingProxy.start(server.url);
   const schema = freshSchema();
   const opened: Store[] = [];
-  const open = async (url: string) => {
-    const store = await openPostgresStore({ url, schema, tuning: { deadlineMs, closeWaitMs: 1_000 } });
+  const open = async (url: string, tuning: { deadlineMs?: number } = {}) => {
+    const store = await openPostgresStore({ url, schema, tuning: { ...tuning, closeWaitMs: 1_000 } });
     opened.push(store);
     return store;
   };
-  const store = await open(proxy.urlOf(server.url));
+  const store = await open(proxy.urlOf(server.url), { deadlineMs });
   return {
     store,
     proxy,
@@ -118,7 +118,7 @@ describe.skipIf(NO_POSTGRES !== undefined)("lost connections", () => {
   });
 
   test("[S260] a stalled connection is given up at the deadline, and the batch is made once", async () => {
-    await using under = await setup(500);
+    await using under = await setup(2_000);
     const { store, proxy } = under;
     committed(await store.commit(commitBy("s", 1, { patches: [set("n", [], 1)] })));
     proxy.isStalled = true;
@@ -127,7 +127,8 @@ describe.skipIf(NO_POSTGRES !== undefined)("lost connections", () => {
     proxy.cut();
     proxy.isStalled = false;
     committed(await write);
-    expect((await store.count()).pending).toBe(1);
+    // Without the deadline, which a busy machine may pass.
+    expect((await (await under.other()).count()).pending).toBe(1);
   });
 
   test("[S260] [S261] a backend that is ended in the middle of a batch leaves no part of it twice", async () => {
