@@ -24,7 +24,7 @@ export function ourShare(benchmark: Benchmark): Benchmark {
   return { ...benchmark, systems };
 }
 
-/** A benchmark with the workloads whose group or name contains the text; all of them where there is none. */
+/** A benchmark with only the workloads that have the text in their group or name; all of them if none has. */
 export async function benchmarkOf(name: string, only: string | undefined): Promise<Benchmark> {
   const benchmark = await BENCHMARKS[name]!();
   if (only === undefined) return benchmark;

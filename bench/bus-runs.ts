@@ -1,4 +1,4 @@
-/** What a user of the bus does, measured: publishing, and publishing until it is handled and done. */
+/** Workloads of the bus: publishing, and publishing until the event is handled and done. */
 import { EventBus, type Json, type Publication, type Store, systemHost } from "millrace/bus";
 import { Space } from "millrace/signals";
 import type { JournalEntry } from "millrace/store";
@@ -17,11 +17,11 @@ type Handling = "none" | "plain" | "transactional";
 export interface Running {
   readonly bus: EventBus;
   readonly store: Store;
-  /** Resolves when so many events have been handled since the start, and what settles them is durable. */
+  /** Resolves when this many events have been handled since the start, and their settlements are durable. */
   handled(count: number): Promise<void>;
 }
 
-/** A started bus whose handlers only count. */
+/** A started bus with handlers that only count. */
 export async function running(store: Store, handling: Handling): Promise<Running> {
   const host = systemHost();
   const bus = new EventBus({ store, host });

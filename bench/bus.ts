@@ -1,6 +1,6 @@
 /**
- * The bus beside bare `node:sqlite` doing the same durable work with hand-written statements, and beside the queues that a
- * user would pick instead. What a limit is and how it is run: `docs/decisions/0004-benchmarks.md`.
+ * The bus beside bare `node:sqlite` with hand-written statements for the same durable work, and beside other queues.
+ * The limit and the method: `docs/decisions/0004-benchmarks.md`.
  */
 
 import type { Store } from "../src/store/store.ts";
@@ -32,11 +32,11 @@ const TOGETHER: Readonly<Record<Scale, number>> = { quick: 10_000, full: 30_000,
 
 interface Row {
   readonly name: string;
-  /** Their targets are for the default durability, FULL; the other is for orientation, and shows what is not the disk's. */
+  /** Targets are for the default durability, FULL. The other durability shows the time without the disk. */
   readonly metrics: readonly Metric[];
   bare(bare: BareSqlite, scene: Scene): Promise<Sample>;
   bus(store: Store, scene: Scene, durability: Durability): Promise<Sample>;
-  /** Where the peers have something like it. */
+  /** Where the peers have a similar feature. */
   readonly peer?: peerRuns.PeerRun;
 }
 

@@ -1,7 +1,7 @@
 /**
- * The whole path, end to end: a command comes in through the socket, writes in a transaction, derived state follows, an event is
- * journaled and handled, the reply goes out, with the default durability. What each step adds is taken in one run, one after the
- * other on one kernel.
+ * The whole path, end to end, with the default durability: a command comes in through the socket, writes in a
+ * transaction, derived state follows, an event is journaled and handled, the reply goes out. The cost of each step is
+ * measured in one run on one kernel.
  */
 import { fileURLToPath } from "node:url";
 import type { Benchmark, Sample, Scene } from "./harness/benchmark.ts";
@@ -17,7 +17,7 @@ const IN_FLIGHT = 256;
 /** How often the steps take turns. */
 const TURNS = 5;
 
-/** Each does what the one before does, and one thing more. */
+/** Each step does the work of the step before, and one thing more. */
 const STEPS = [
   { name: "socket, lanes, mailbox, reply", kind: "query", type: "Step.Answer" },
   { name: "transactional write, receipt, journal row", kind: "command", type: "Step.Write" },
@@ -98,7 +98,10 @@ async function oneAtATime({ directory, scale }: Scene): Promise<Sample> {
   return { [P50]: times[Math.floor(times.length * 0.5)]!, [P99]: times[Math.floor(times.length * 0.99)]! };
 }
 
-/** The time of a step is what it takes more than the step before it. The steps take turns, so that no one of them has the quiet moments. */
+/**
+ * The time of a step is the difference to the step before it. The steps take turns, so that none has only quiet
+ * moments.
+ */
 async function eachStep({ directory, scale }: Scene): Promise<Sample> {
   await using server = await open(directory);
   const count = Math.ceil(COUNT[scale] / TURNS);
@@ -124,7 +127,7 @@ async function run({ socket }: Server, step: Step, count: number, round: number)
   await exchange(socket, count, IN_FLIGHT, (index) => line(step, index + round * 1_000_000));
 }
 
-/** Every event was heard: what was measured is the whole of the work, not the part that was answered. */
+/** Every event was handled: the whole work was measured, not only the answered part. */
 async function everythingHappened({ socket }: Server, events: number): Promise<void> {
   for (let question = 0; ; question++) {
     const { heard } = (await ask(socket, line({ kind: "query", type: "Step.Counts" }, 9e8 + question))) as {

@@ -1,6 +1,6 @@
 /**
- * Requests and replies: through the kernel's socket beside a bare server that parses and prints each line, and inside one process
- * through lanes, pending table and mailbox. Goals: `design/performance.md`, "Loop and socket".
+ * Requests and replies: through the kernel's socket beside a bare server that parses and prints each line, and inside
+ * one process through lanes, pending table and mailbox. Goals: `design/performance.md`, "Loop and socket".
  */
 import { Client } from "millrace/client";
 import type { Benchmark, Sample, Scene, Target, Workload } from "./harness/benchmark.ts";
@@ -19,12 +19,12 @@ const SLOWER = "times slower";
 const SLOWER_P50 = "times the p50";
 const SLOWER_P99 = "times the p99";
 const REQUESTS = { quick: 20_000, full: 100_000, long: 300_000 };
-/** What the kernel takes of one connection. */
+/** The limit of the kernel for one connection. */
 const IN_FLIGHT_MAX = 256;
 const SINGLE = { quick: 1_000, full: 3_000, long: 10_000 };
 /**
- * Requests before the clock starts, of every system: the engine compiles what they run through, for ours most, which is more code. A
- * server runs for days; what its first second costs is in decision 0007. By then the rates of all systems have stopped rising.
+ * Requests of every system before the clock starts, while the engine compiles its code; ours has the most. A server
+ * runs for days; the cost of its first second is in decision 0007. After these requests the rates have stopped rising.
  */
 const WARM_UP = 60_000;
 /** The same for one at a time, which runs through other code than many at once. */
@@ -134,7 +134,8 @@ async function rate(mode: "bare" | "kernel", { directory }: Scene, load: Load): 
   const { count, inFlight, warmUp, line } = load;
   await using server = await startServer(mode, directory);
   await exchange(server.socket, warmUp, inFlight, (index) => line(-1 - index));
-  // What is asked is made before the clock starts: the server is measured, and a client that prints is busy for as long as a bare server is.
+  // Requests are made before the clock starts: the server is measured, and a client that prints takes as long as a bare
+  // server.
   const lines = Array.from({ length: count }, (_, index) => line(index));
   const began = performance.now();
   await exchange(server.socket, count, inFlight, (index) => lines[index] as string);

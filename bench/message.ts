@@ -1,5 +1,5 @@
 /**
- * What a message costs at the door: `parseLine` and `checkMessage` beside a bare `JSON.parse` of the same line of about
+ * The cost of parsing a message: `parseLine` and `checkMessage` beside a bare `JSON.parse` of the same line of about
  * 200 bytes. The goal is at most 3x the bare parse (SPEC M11).
  */
 import { checkMessage, parseLine } from "millrace/message";
@@ -45,7 +45,7 @@ function beside(name: string, ours: () => unknown): Workload {
   };
 }
 
-/** What was computed last; kept where the optimiser cannot see that nobody reads it. */
+/** The last result; kept so that the optimiser does not remove the computation. */
 export let last: unknown;
 
 function repeated(run: () => unknown): (scene: Scene) => Promise<Sample> {

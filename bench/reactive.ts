@@ -1,7 +1,7 @@
 /**
- * The reactive core beside the signal libraries: what a change costs when it has reached every effect. Ours is a space on the
- * memory store with all that it does (a transaction for each run, causes, addresses), settled with `flush()`; theirs has none
- * of that. How a call is timed: `reactive/pace.ts`; ratios, rounds and interleaving: `docs/decisions/0004-benchmarks.md`.
+ * The reactive core beside the signal libraries: the cost of a change until it has reached every effect. Ours is a
+ * space on the memory store with transactions, causes and addresses, settled with `flush()`; the others have none of
+ * these. Timing: `reactive/pace.ts`; ratios, rounds and interleaving: `docs/decisions/0004-benchmarks.md`.
  */
 import type { Benchmark, Metric, Sample, Scene, Target, Workload } from "./harness/benchmark.ts";
 import { type DeepWorkload, withDeepStack } from "./reactive/deep-stack.ts";

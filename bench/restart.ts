@@ -1,6 +1,6 @@
 /**
- * Taking up a space again: 10,000 computations on a SQLite file, none of whose inputs has changed. Beside the limit: the same rows read
- * with hand-written statements from the same file. Counted beside the time: runs, documents read, bytes for each input of a node.
+ * Resuming a space: 10,000 computations on a SQLite file with unchanged inputs. The limit reads the same rows with
+ * hand-written statements from the same file. Counted: runs, documents read, bytes for each input of a node.
  */
 import { statSync } from "node:fs";
 import { join } from "node:path";
@@ -105,7 +105,7 @@ async function bareRead(scene: Scene): Promise<Sample> {
   return { ms, runs: 0, "documents read": 0 };
 }
 
-/** What nodes and their inputs take in the file: rows, their indexes, and the sets of paths that they share. */
+/** The size of nodes and their inputs in the file: rows, their indexes, and the sets of paths that they share. */
 async function rowBytes(scene: Scene): Promise<Sample> {
   const path = join(await written(scene), "store.db");
   if (statSync(path).size === 0) throw new Error("nothing was written");

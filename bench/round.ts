@@ -1,4 +1,4 @@
-/** One round of a benchmark, in a process of its own; started by `harness/apart.ts`, which is told what came of it. */
+/** One round of a benchmark, in a process of its own; `harness/apart.ts` starts it and gets the result. */
 import { setFlagsFromString } from "node:v8";
 import { benchmarkOf, ourShare } from "./benchmarks.ts";
 import type { RoundMessage, RoundOrder } from "./harness/apart.ts";
@@ -15,7 +15,7 @@ const whole = await benchmarkOf(name, only);
 const benchmark = onlyOurs ? ourShare(whole) : whole;
 const { rows } = await measure(benchmark, { scale, rounds: 1, onProgress: (text) => tell({ kind: "step", text }) });
 const taken = new Map(rows.map(({ workload, cells }) => [workload, cells]));
-// Nothing that a system has left open keeps the others waiting.
+// Open handles of a system do not keep the process alive.
 tell({ kind: "done", rows: benchmark.workloads.map((workload) => taken.get(workload) ?? new Map()) }, () =>
   process.exit(),
 );

@@ -1,6 +1,7 @@
 /**
- * `npm run bench`: selects benchmarks, runs them one after the other and prints a table for each. How we measure, and why
- * so: `docs/decisions/0004-benchmarks.md`. A benchmark that crashes does not stop the others; it only decides the exit code.
+ * `npm run bench`: selects benchmarks, runs them one after the other and prints a table for each. How we measure, and
+ * why so: `docs/decisions/0004-benchmarks.md`. A benchmark that crashes does not stop the others; it only decides the
+ * exit code.
  */
 
 import { dirname } from "node:path";

@@ -1,6 +1,6 @@
 /**
- * The store beside bare `node:sqlite`: journal and documents through our seam against the same durable work with hand-written
- * statements. What a limit is and how it is run: `docs/decisions/0004-benchmarks.md`.
+ * The store beside bare `node:sqlite`: journal and documents through `Store`, and the same durable work with
+ * hand-written statements. The limit and the method: `docs/decisions/0004-benchmarks.md`.
  */
 import type { Benchmark } from "./harness/benchmark.ts";
 import { documentWorkloads } from "./store/document-workloads.ts";

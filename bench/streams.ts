@@ -1,7 +1,8 @@
 /**
- * Streams: how many sends are handled in a second, each in a transaction of its own with its receipt. The limit is bare `node:sqlite`
- * with hand-written statements: for each send a receipt and a patch of a document, as many in a transaction as are on their way at once.
- * In memory there is no limit to compare with; the replica's own transactions stand beside it for orientation.
+ * Streams: how many sends are handled in a second, each in a transaction of its own with its receipt. The limit is bare
+ * `node:sqlite` with hand-written statements: for each send a receipt and a patch of a document, as many in a
+ * transaction as are on their way at once. In memory there is no limit to compare with; the replica's own transactions
+ * stand beside it for orientation.
  */
 import { SHARED_SCOPE, Space, type Store, systemHost } from "millrace/signals";
 import { Replica } from "millrace/store";
@@ -16,7 +17,7 @@ import { openMemory, openMillrace } from "./store/millrace.ts";
 
 /** No more than may wait at once. */
 const SENDS: Readonly<Record<Scale, number>> = { quick: 10_000, full: 50_000, long: SENDS_WAITING_MAX };
-/** More where nothing waits for a disk: the first 40,000 or so run while the code is still being optimised. */
+/** More without a disk: the first 40,000 or so run while the code is still being optimised. */
 const SENDS_IN_MEMORY: Readonly<Record<Scale, number>> = {
   quick: 50_000,
   full: SENDS_WAITING_MAX,

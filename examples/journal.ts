@@ -1,6 +1,6 @@
 /**
- * The journal in a file: an event is durable before anybody handles it, and handled in one commit with its receipt. A second
- * process that opens the file finds everything as it was left.
+ * The journal in a file: an event is durable before it is handled, and handled in one commit with its receipt. A second
+ * process that opens the file finds all data.
  */
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -14,7 +14,7 @@ const folder = mkdtempSync(join(tmpdir(), "millrace-example-"));
 const path = join(folder, "shop.db");
 const total = { scope: "space", id: "total" };
 
-/** Adds to the total and settles the event: both, and the receipt, or nothing. */
+/** Adds to the total and settles the event: both and the receipt, or none of them. */
 async function handle(store: Store, { row, lease, attempt }: Claim): Promise<string> {
   await using shop = await Replica.open({ store, space: "shop", host });
   await shop.load([total]);

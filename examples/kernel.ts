@@ -1,4 +1,4 @@
-/** A whole kernel in one file: a capability with state, a value derived from it, an event and who hears it. */
+/** A whole kernel in one file: a capability with state, a derived value, an event and its subscriber. */
 
 import { mkdtempSync } from "node:fs";
 import { tmpdir } from "node:os";

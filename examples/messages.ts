@@ -1,15 +1,7 @@
 /** Messages: made with lineage, checked with a reason, mapped to CloudEvents and back. */
+import { fromCloudEvent, toCloudEvent } from "millrace/cloudevents";
 import { systemHost } from "millrace/loop";
-import {
-  causationOf,
-  causedBy,
-  checkMessage,
-  commandMessage,
-  eventMessage,
-  fromCloudEvent,
-  replyMessage,
-  toCloudEvent,
-} from "millrace/message";
+import { causationOf, causedBy, checkMessage, commandMessage, eventMessage, replyMessage } from "millrace/message";
 
 const host = systemHost();
 

@@ -1,4 +1,4 @@
-/** A stream has one handler and handles each event once: in order, in one transaction, with what it read up to date. */
+/** A stream has one handler and handles each value once: in order, in one transaction, with up-to-date reads. */
 import { Space } from "millrace/signals";
 import { memoryStore } from "millrace/store";
 
@@ -14,7 +14,7 @@ const mails = shop.stream<string>("mails");
 const outbox = shop.cell<string[]>("outbox");
 
 orders.handle(({ item }) => {
-  // Cells in a handler are its transaction; computed values are up to date, also when nobody else looks at them.
+  // Cells in a handler are part of its transaction; computed values are up to date, observed or not.
   const there = stock.key(item).get() ?? 0;
   if (there === 0) throw new Error(`no ${item} (${left.get()} of everything)`);
   stock.key(item).set(there - 1);

@@ -16,7 +16,7 @@ ada.subscribe(({ kind, changes }) => {
   for (const { path, before, after } of changes) seen.push(`${path} ${before} -> ${after} (${kind})`);
 });
 
-// Both take something. The commit is applied at once; what the store says of it comes later.
+// Both take stock. The commit is applied at once; the store answers later.
 const takeLamp = ada.transaction();
 takeLamp.write(stock, ["lamps"], Number(takeLamp.read(stock, ["lamps"])) - 1);
 const takeChair = bob.transaction();
@@ -29,7 +29,7 @@ console.log("bob's chair, another path:", (await takeChair.commit().outcome).kin
 const outcome = await takeLampToo.commit().outcome;
 console.log("bob's lamp, read before ada took hers:", outcome.kind === "rejected" ? outcome.class : outcome.kind);
 
-// A stale transaction is run again on what is there now.
+// A stale transaction runs again on the current state.
 await bob.catchUp();
 const again = bob.transaction();
 again.write(stock, ["lamps"], Number(again.read(stock, ["lamps"])) - 1);

@@ -1,8 +1,8 @@
 /**
  * The steps of `npm test` and `npm run test:long`, and the environment of each. `scripts/check.ts` runs them.
  *
- * The form of a run comes from the command line alone. A `TEST_LONG` in the environment is removed, because the long run starts `npm
- * test` in a clone, and that one must be short. SPEC: K110, K111.
+ * The form of a run comes from the command line alone. A `TEST_LONG` in the environment is removed, because the long
+ * run starts `npm test` in a clone, and that one must be short. SPEC: K110, K111.
  */
 import { join } from "node:path";
 
@@ -15,7 +15,10 @@ export const MUTANTS_MINUTES = 16;
 export interface Step {
   readonly name: string;
   readonly command: readonly string[];
-  /** The form of the tests in this step. Deno and Bun always run the short form: the long one is about time, not about runtimes. */
+  /**
+   * The form of the tests in this step. Deno and Bun always run the short form: the long one is about time, not about
+   * runtimes.
+   */
   readonly form: Form;
   /** How the step reports its tests, if it runs any. */
   readonly counts?: "vitest" | "plain";

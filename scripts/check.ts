@@ -1,7 +1,7 @@
 /**
- * `npm test`: runs every check, one after the other, each with its time; the last line counts the tests. It goes on after a failure, so
- * that one run shows all of them. `--long` asks for the long runs, `--long --whole` for long runs without budgets, and `--plan` prints
- * the steps without running them.
+ * `npm test`: runs every check, one after the other, each with its time; the last line counts the tests. It goes on
+ * after a failure, so that one run shows all of them. `--long` asks for the long runs, `--long --whole` for long runs
+ * without budgets, and `--plan` prints the steps without running them.
  */
 import { spawn } from "node:child_process";
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";

@@ -8,3 +8,8 @@ export function suffices(versions: Versions): boolean;
 export function selection(purpose: "start" | undefined, versions: Versions): string[];
 export function whyInstall(root: string, purpose?: "start" | undefined, versions?: Versions): string | undefined;
 export function pinnedNode(root: string): string;
+export function neededPaths(
+  lock: Readonly<Record<string, object>>,
+  purpose: "start" | undefined,
+  versions: Versions,
+): Iterable<string>;

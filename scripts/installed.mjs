@@ -50,7 +50,7 @@ export function whyInstall(root, purpose, versions) {
 }
 
 /** Paths of the lock file that a purpose needs. */
-function neededPaths(lock, purpose, versions) {
+export function neededPaths(lock, purpose, versions) {
   if (purpose !== "start") return Object.keys(lock);
   const needed = new Set();
   const waiting = suffices(versions) ? [""] : ["", "tools/node"];

@@ -1,11 +1,11 @@
 /**
- * What the package is made of, where the engine is concerned: the fields and methods that the sources call `#name` become ordinary ones, and a
- * field that the constructor sets is not first declared as nothing. The sources keep what a reader and the compiler need; the engine gets what
- * it compiles best. A private name is looked up in its class's scope at each use and then compared, and a field that was nothing before
- * it was something holds anything. Together with the bundle that takes a fifth from a run of a node (`docs/decisions/0006`).
+ * Compiles the sources for the package: `#name` fields and methods become ordinary ones, and a field that the
+ * constructor sets is not declared as `undefined` first. A private name is looked up in its class's scope at each use,
+ * and a field that was `undefined` first has no fixed type. Together with the bundle this saves a fifth of a run of a
+ * node (`docs/decisions/0006`).
  *
- * A name gets that of its class, so that a class and the one that it extends do not meet. Lines stay where they are. The tests on Node run
- * what is made here, those on Deno and Bun the sources.
+ * A name gets that of its class, so that a class and its base class do not collide. Lines keep their numbers. Tests on
+ * Node run the compiled code, those on Deno and Bun the sources.
  */
 import { parseSync, Visitor } from "rolldown/utils";
 
@@ -20,7 +20,7 @@ interface ClassScope {
   readonly name: string;
   /** Its private names. */
   readonly hidden: ReadonlySet<string>;
-  /** Fields that its constructor sets whatever happens; of a private one with the `#`. */
+  /** Fields that its constructor always sets; private ones with the `#`. */
   readonly set: ReadonlySet<string>;
 }
 
@@ -30,7 +30,9 @@ type Member = Class["body"]["body"][number];
 type Method = Parameters<NonNullable<VisitorObject["MethodDefinition"]>>[0];
 type Statement = NonNullable<Method["value"]["body"]>["body"][number];
 
-/** The rooms in which nanoseconds count. Objects of the others show nothing of what is private where they are printed. */
+/**
+ * The rooms with code that takes nanoseconds. Objects of other rooms hide their private fields when they are printed.
+ */
 const SOURCES = /\/src\/(cells|loop|scheduler)\/.*\.ts$/;
 
 /** For the bundler and for Vitest. */

@@ -1,14 +1,14 @@
 /**
- * Which tests run on Deno and Bun as well. A test file says so itself: it, or a suite that it calls, takes `describe`, `expect`
- * and `test` from `#test`, and nothing it reaches needs Vitest or Node. So there is no list that could fall behind.
+ * The tests that also run on Deno and Bun: a file, or a suite that it calls, takes `describe`, `expect` and `test` from
+ * `#test`, and imports neither Vitest nor Node. So there is no list to maintain.
  *
- * What would quietly stay behind is an error: a file that imports `#test` and reaches for Vitest or Node all the same, and a
- * test of a core room that does not say why it runs on Node alone.
+ * Two mistakes are errors: a file that imports `#test` and reaches Vitest or Node, and a test of a core room that does
+ * not say why it runs on Node alone.
  */
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { dirname, join, relative, sep } from "node:path";
 
-/** Folders of `test/` whose tests are of the core, which runs wherever there is a JavaScript engine. */
+/** Folders of `test/` with tests of the core, which runs on every JavaScript engine. */
 const CORE_ROOMS = ["message", "host", "store/core", "scheduler", "cells", "bus", "loop"];
 
 /** Tests of the core that only Node can run, with the reason. */
@@ -42,7 +42,7 @@ export function findPortableTests(testFolder: string): PortableTests {
 interface Reach {
   /** Whether `#test` is reached. */
   readonly portable: boolean;
-  /** What Node or Vitest is needed for: `"node:fs" in test/crash/shim.ts`. */
+  /** The first import of Node or Vitest: `"node:fs" in test/crash/shim.ts`. */
   readonly nodeOnly: string | undefined;
 }
 
@@ -63,7 +63,7 @@ function reach(start: string): Reach {
   return { portable, nodeOnly };
 }
 
-/** Types are erased and reach nothing. A file that is not there is for the type check to report. */
+/** Imports of types are erased. The type check reports missing files. */
 function importsOf(path: string): string[] {
   if (!existsSync(path)) return [];
   const text = readFileSync(path, "utf8").replaceAll(/^(?:import|export) type .*?;$/gms, "");

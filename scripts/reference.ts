@@ -1,8 +1,8 @@
 /**
- * Makes pages of the reference from the source. `node scripts/reference.ts api` writes `docs/reference/api/`, a page for
- * each entry point with the declaration of each export. Text below a declaration (errors, examples) is written by hand
- * and stays. An export without an example of its own gets a link to one that imports it. `node scripts/reference.ts
- * command` prints the help of every verb: redirect it into `docs/reference/command.md`.
+ * Makes pages of the reference from the source. `node scripts/reference.ts api` writes `docs/reference/api/`, a page
+ * for each entry point with the declaration of each export. Text below a declaration (errors, examples) is written by
+ * hand and stays. An export without an example of its own gets a link to one that imports it. `node
+ * scripts/reference.ts command` prints the help of every verb: redirect it into `docs/reference/command.md`.
  */
 import { execFileSync } from "node:child_process";
 import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
@@ -28,7 +28,8 @@ else {
   process.exitCode = 2;
 }
 
-// The pages of the API ---------------------------------------------------------------------------------------------------------
+// The pages of the API
+// ---------------------------------------------------------------------------------------------------------
 
 interface EntryPoint {
   readonly name: string;
@@ -213,7 +214,8 @@ function introduction(text: string): string {
   return `${sentence[0]?.toUpperCase()}${sentence.slice(1)}`;
 }
 
-// The page of the command --------------------------------------------------------------------------------------------------
+// The page of the command
+// --------------------------------------------------------------------------------------------------
 
 function commandPage(): string {
   const help = (...args: string[]) =>

@@ -1,6 +1,7 @@
 /**
- * How much a run of the tests did: disks rebuilt, kills, simulated events. Tests print lines like `counted: 25 kills of a clone`; they are
- * added up by name, and the run ends with them. A number of README.md before a counted name must have been reached. SPEC: K112, K113.
+ * How much a run of the tests did: disks rebuilt, kills, simulated events. Tests print lines like `counted: 25 kills of
+ * a clone`; they are added up by name, and the run ends with them. A number of README.md before a counted name must
+ * have been reached. SPEC: K112, K113.
  */
 const LINE = /^counted: (\d+) (.+)$/gm;
 /** The sequences that a terminal takes as colours. */

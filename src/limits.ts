@@ -536,10 +536,13 @@ export const HTTP_CONNECTIONS_MAX = 1_024;
 /** Streams of a server: event streams, live queries and exchanges of lines. */
 export const HTTP_STREAMS_MAX = 1_024;
 
+/** The files of a certificate are looked at after so long. */
+export const TLS_LOOK_MS = 60_000;
+
 /** Bytes of the headers of an HTTP request. */
 export const HTTP_HEADER_BYTES_MAX = 16_384;
 
-/** The headers of an HTTP request must arrive within this time, the whole request within the next. */
+/** The headers of an HTTP request must arrive within this time, its body within the next. */
 export const HTTP_HEADERS_MS = 10_000;
 export const HTTP_BODY_MS = 30_000;
 

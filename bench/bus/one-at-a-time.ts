@@ -1,6 +1,7 @@
 /**
- * One event after the other, each waiting for the disk alone: until it is published, and until its handler has been called. Measured as
- * the store is (`../store/one-at-a-time.ts`): with a log of full length, and beside the bare engine by turns.
+ * One event after the other, each waiting for the disk alone: until it is published, and until its handler has been
+ * called. Measured as the store is (`../store/one-at-a-time.ts`): with a log of full length, and beside the bare engine
+ * by turns.
  */
 import { join } from "node:path";
 import { EventBus, type Store, systemHost } from "millrace/bus";

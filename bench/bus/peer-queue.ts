@@ -1,11 +1,11 @@
-/** What the benchmark asks of a queue that a user would pick instead. Each adapter says it in its queue's own best calls. */
+/** The operations of a queue in the benchmark. Each adapter uses the best calls of its queue. */
 import type { Json } from "../../src/message/json.ts";
 import type { Scene } from "../harness/benchmark.ts";
 import type { Durability } from "../store/durability.ts";
 
 export interface Peer {
   readonly name: string;
-  /** In which rows it stands: those whose promise it can keep. */
+  /** The rows of the table in which it takes part: those with a promise that it can keep. */
   readonly durabilities: readonly Durability[];
   /** Whether each event waits for the disk by itself when there are many; then a run takes fewer of them. */
   readonly commitsEach: boolean;
@@ -23,7 +23,10 @@ export interface PeerQueue extends AsyncDisposable {
   unfinished(): Promise<number>;
 }
 
-/** Packages of peers are installed by the first run and not there when types are checked; hence a name that is no literal. */
+/**
+ * Packages of peers are installed by the first run and not there when types are checked; hence a name that is no
+ * literal.
+ */
 export async function loadPeer<Module>(name: string): Promise<Module> {
   return (await import(name)) as Module;
 }

@@ -1,7 +1,6 @@
 /**
- * What a user of another queue does, measured as `bus-runs.ts` measures the bus, and checked: what was published is stored, and
- * what was to be handled was handled, exactly once each. Fewer events than the bus is given: a rate does not depend on it, and
- * some peers would need minutes.
+ * The workloads of `bus-runs.ts` on another queue, with checks: published events are stored, and handled exactly once.
+ * It gets fewer events than the bus: the rate does not depend on the number, and some peers would need minutes.
  */
 import { setTimeout as wait } from "node:timers/promises";
 import { BULK, concurrently, latencies, payloads, rate } from "../bus-runs.ts";

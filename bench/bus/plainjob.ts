@@ -41,7 +41,7 @@ export const plainjob: Peer = {
   },
 };
 
-/** In its table, of a job that nobody has to touch any more. */
+/** The status of a finished job in its table. */
 const DONE = 2;
 
 async function pollUntil(signal: AbortSignal, poll: () => void): Promise<void> {

@@ -1,7 +1,7 @@
 /**
- * The servers that some peers need, private to a run: started in its scratch directory, reached through a Unix socket there (no
- * port to collide on, and the fastest way the peers have), ended by their own process id. It installs nothing and touches no
- * server that the machine already runs; where the programs are missing, it says which package has them.
+ * The servers that some peers need, private to a run: started in its scratch directory, reached through a Unix socket
+ * there (no port to collide on, and the fastest way the peers have), ended by their own process id. It installs nothing
+ * and touches no server that the machine already runs; where the programs are missing, it says which package has them.
  */
 import { type ChildProcess, execFileSync, spawn } from "node:child_process";
 import { once } from "node:events";
@@ -28,7 +28,7 @@ export function whyPostgresMissing(): string | undefined {
 
 /** A running server. */
 export class Service implements AsyncDisposable {
-  /** What a client connects to: Redis' socket, or the directory of Postgres' socket. */
+  /** The address for clients: Redis' socket, or the directory of Postgres' socket. */
   readonly socket: string;
   readonly #child: ChildProcess;
   readonly #ending: NodeJS.Signals;
@@ -64,7 +64,10 @@ export class Service implements AsyncDisposable {
   }
 }
 
-/** `power`: every answer waits for the append-only file's flush. `process`: the file is written and the system flushes it. */
+/**
+ * `power`: every answer waits for the append-only file's flush. `process`: the file is written and the system flushes
+ * it.
+ */
 export function startRedis(directory: string, durability: Durability): Promise<Service> {
   const socket = join(directory, "redis.sock");
   const log = join(directory, "redis.log");
@@ -81,7 +84,7 @@ export function startRedis(directory: string, durability: Durability): Promise<S
   return new Service(socket, child, "SIGTERM").ready(() => isListening(socket), log);
 }
 
-/** The file of a socket is there before somebody listens. */
+/** The file of a socket exists before the server listens. */
 async function isListening(socket: string): Promise<boolean> {
   const connection = connect(socket);
   const { promise, resolve } = Promise.withResolvers<boolean>();

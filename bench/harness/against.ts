@@ -1,6 +1,7 @@
 /**
- * Two builds of the package by turns in one run: this one, and that of another folder. Each round is a process for either build
- * (`apart.ts`), and the order changes from round to round. The ratio of a row is the quotient of the two medians.
+ * Two builds of the package by turns in one run: this one, and that of another folder. Each round is a process for
+ * either build (`apart.ts`), and the order changes from round to round. The ratio of a row is the quotient of the two
+ * medians.
  */
 import { existsSync, readFileSync } from "node:fs";
 import { join, resolve } from "node:path";

@@ -1,14 +1,15 @@
 /**
- * Rounds in processes of their own, for a benchmark of code that runs in nanoseconds: how the engine has compiled it, and where it lies in
- * memory, is settled once in a process and differs from one to the next. All rounds of one process are one sample of that. Each process
- * (`bench/round.ts`) runs every system and every workload as `measure` does, once to warm up and once to count.
+ * Rounds in processes of their own, for a benchmark of code that runs in nanoseconds: how the engine has compiled it,
+ * and where it lies in memory, is settled once in a process and differs from one to the next. All rounds of one process
+ * are one sample of that. Each process (`bench/round.ts`) runs every system and every workload as `measure` does, once
+ * to warm up and once to count.
  */
 import { fork } from "node:child_process";
 import { fileURLToPath } from "node:url";
 import type { Benchmark, Scale } from "./benchmark.ts";
 import type { Cell, Measured, MeasuredWorkload, Plan } from "./measure.ts";
 
-/** What a process is asked for. */
+/** The request to a process. */
 export interface RoundOrder {
   readonly name: string;
   readonly only: string | undefined;
@@ -18,10 +19,10 @@ export interface RoundOrder {
   readonly onlyOurs?: boolean;
 }
 
-/** What came of a workload there: the cells by the system's name. */
+/** The results of a workload in one process, by the system's name. */
 export type RoundCells = ReadonlyMap<string, Cell>;
 
-/** What a process says. */
+/** The message of a process. */
 export type RoundMessage =
   | { readonly kind: "step"; readonly text: string }
   | { readonly kind: "done"; readonly rows: readonly RoundCells[] };
@@ -49,7 +50,7 @@ export function joined(benchmark: Benchmark, processes: readonly (readonly Round
   });
 }
 
-/** What failed in one process has failed. */
+/** A failure in one process is a failure of the workload. */
 function inAll(cells: readonly Cell[]): Cell {
   const failed = cells.find((cell) => cell.kind !== "measured");
   if (failed !== undefined) return failed;
@@ -63,7 +64,7 @@ export function takeRound(
   env: NodeJS.ProcessEnv = {},
 ): Promise<readonly RoundCells[]> {
   return new Promise((resolve, reject) => {
-    // Maps and errors come over as what they are.
+    // Structured clone keeps maps and errors.
     const child = fork(PROCESS, [JSON.stringify(order)], {
       serialization: "advanced",
       env: { ...process.env, ...env },

@@ -1,14 +1,14 @@
 /**
- * What a benchmark file describes. A benchmark is a grid: systems side by side, workloads below each other. The limit (the
- * bare engine doing the same work), the peers (what a user would pick instead) and ours run in one run, interleaved, because
- * seconds move by 2x from run to run on a shared machine and ratios taken in one run do not.
+ * The description of a benchmark: a grid of systems (columns) and workloads (rows). The limit (the bare engine with the
+ * same work), the peers (alternatives for a user) and ours run in one run, interleaved, because times on a shared
+ * machine vary by 2x from run to run, and ratios of one run do not.
  */
 
 /** How much work a run may do: `quick` fits a minute, `long` may take as long as it needs. */
 export type Scale = "quick" | "full" | "long";
 
 export interface Benchmark {
-  /** One word; what `npm run bench -- <name>` selects. */
+  /** One word, which `npm run bench -- <name>` selects. */
   readonly name: string;
   /** One line for a person. */
   readonly what: string;
@@ -24,12 +24,15 @@ export interface System {
   readonly name: string;
   /** `orientation` is printed and takes part in no ratio. */
   readonly role: "limit" | "ours" | "peer" | "orientation";
-  /** Asked once, before the first round: why the system cannot run here (its service or package is missing), if it cannot. */
+  /**
+   * Asked once, before the first round: why the system cannot run here (its service or package is missing), if it
+   * cannot.
+   */
   unavailable?(): Promise<string | undefined>;
 }
 
 export interface Workload {
-  /** What workloads in a row have in common, such as a durability; printed above them. */
+  /** The property that neighbouring workloads share, for example a durability; printed above them. */
   readonly group: string;
   readonly name: string;
   readonly metrics: readonly Metric[];
@@ -47,7 +50,7 @@ export interface Metric {
   readonly target?: Target | readonly Target[];
 }
 
-/** What to reach: a ratio to the limit, to the best peer or to one system by name, or a bound on our own number. */
+/** A target: a ratio to the limit, to the best peer or to one system by name, or a bound on our own number. */
 export interface Target {
   readonly of: "limit" | "best peer" | "itself" | { readonly system: string };
   readonly atLeast?: number;
@@ -57,7 +60,7 @@ export interface Target {
 /** One number for each metric. */
 export type Sample = Readonly<Record<string, number>>;
 
-/** What a run is given. */
+/** The arguments of a run. */
 export interface Scene {
   readonly scale: Scale;
   /** An empty directory, gone after the run. */

@@ -1,4 +1,4 @@
-/** The facts without which a number means nothing: processor, cores, runtime, engine. No names and no paths. */
+/** The facts that give a number its meaning: processor, cores, runtime, engine. No names and no paths. */
 import { availableParallelism, cpus, loadavg } from "node:os";
 import { DatabaseSync } from "node:sqlite";
 
@@ -25,7 +25,7 @@ export function machineText({ cpu, cores, node, sqlite, load }: Machine): string
   return `${cpu} · ${cores} cores · node ${node} · sqlite ${sqlite} · load ${load}`;
 }
 
-/** What to keep in mind when reading the numbers; undefined on a machine that is ours alone. */
+/** A caution for readers of the numbers; undefined on an idle machine. */
 export function caveat({ cores, load }: Machine): string | undefined {
   if (load <= cores) return undefined;
   return `the machine is busy with other work (load ${load} on ${cores} cores): compare ratios, and repeat with more --rounds`;

@@ -1,6 +1,7 @@
 /**
- * Runs a benchmark: workload by workload, rounds of A B C A B C …, so that whatever else the machine does meets every system
- * alike. A first round warms up and is thrown away. A run that throws is kept as that cell's failure; the others go on.
+ * Runs a benchmark: workload by workload, rounds of A B C A B C …, so that other load on the machine affects every
+ * system alike. A first round warms up and is dropped. A run that throws is kept as that cell's failure; the others go
+ * on.
  */
 import type { Benchmark, Sample, Scale, System, Workload } from "./benchmark.ts";
 import { Scratch } from "./scratch.ts";
@@ -11,7 +12,7 @@ export interface Plan {
   readonly onProgress: (step: string) => void;
 }
 
-/** What came of one system on one workload. */
+/** The result of one system on one workload. */
 export type Cell =
   /** One sample for each round. */
   | { readonly kind: "measured"; readonly samples: readonly Sample[] }
@@ -94,9 +95,8 @@ async function measureWorkload(
 }
 
 /**
- * So that no system pays for the young garbage that the one before it left behind; `run.ts` exposes the collector. Not for the old: a full
- * collection between two samples also clears what optimised code refers to, and with it the code. Every sample would begin cold then,
- * as no process that goes on working ever is (decision 0004).
+ * Collects young garbage, so that no system pays for the one before it; `run.ts` exposes the collector. No full
+ * collection, because it also discards optimised code, and every sample would begin cold (decision 0004).
  */
 function collectGarbage(): void {
   void globalThis.gc?.({ type: "minor" });

@@ -5,7 +5,7 @@ import type { Scale } from "./benchmark.ts";
 export interface Options {
   /** Which benchmarks; all of them when empty. */
   readonly names: readonly string[];
-  /** Only workloads whose group or name contains this. */
+  /** Only workloads with this text in their group or name. */
   readonly only: string | undefined;
   readonly scale: Scale;
   readonly rounds: number;
@@ -55,7 +55,7 @@ export function parseOptions(
   try {
     parsed = parse(args);
   } catch (error) {
-    // parseArgs throws for an option it does not know: the person who typed it gets the sentence, not the stack.
+    // `parseArgs` throws for an unknown option: print the message without the stack.
     return misuse(error instanceof Error ? error.message : String(error));
   }
   const { values, positionals } = parsed;

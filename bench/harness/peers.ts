@@ -1,9 +1,10 @@
 /**
- * The peers' packages. They are dependencies of `bench/peers/package.json`, not of Millrace: installed the first time a benchmark
- * runs, so that nobody who only tests or uses Millrace pays for them. Without network the peers are left out, with the reason.
+ * The peers' packages. They are dependencies of `bench/peers/package.json`, not of Millrace: the first benchmark
+ * installs them, so that tests and users of Millrace do not need them. Without network the peers are left out, with the
+ * reason.
  *
- * They have a folder of their own, so that what lies beside it belongs to the package and can import it by its name, as its users do: what
- * is measured is what they get. A link leads to them from where they are imported.
+ * They have a folder of their own, so that code beside it can import the package by its name, as users do. A link leads
+ * to the peers from there.
  */
 import { spawnSync } from "node:child_process";
 import { existsSync, readFileSync, rmSync, symlinkSync } from "node:fs";
@@ -42,7 +43,7 @@ function install(): string | undefined {
   const shell = process.platform === "win32";
   const npm = spawnSync("npm", INSTALL, { cwd: PEERS, stdio: ["ignore", 2, 2], shell, timeout: INSTALL_MS_MAX });
   if (npm.status !== 0) return `"npm ${INSTALL[0]}" in bench/peers failed, with the reason above`;
-  // A link that leads nowhere, or what an older checkout has installed here.
+  // A broken link, or packages of an older checkout.
   rmSync(LINK, { recursive: true, force: true });
   symlinkSync(join(PEERS, "node_modules"), LINK, "junction");
   return undefined;

@@ -1,4 +1,6 @@
-/** Says on stderr what is running: one line that is rewritten on a terminal, otherwise one line every few seconds. */
+/**
+ * Shows the running workload on stderr: one line that is rewritten on a terminal, otherwise one line every few seconds.
+ */
 
 const LINE_EVERY_MS = 5000;
 
@@ -18,7 +20,7 @@ export class Progress {
     }
   }
 
-  /** Clears the line before something else is printed. */
+  /** Clears the line before other output. */
   clear(): void {
     if (this.#stream.isTTY) this.#stream.write("\r\x1b[2K");
   }

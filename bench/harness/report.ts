@@ -1,6 +1,6 @@
 /**
- * From samples to statements: medians, ratios and whether the target was reached. Ratios are taken round by round, between
- * runs that were neighbours in time, and then their median: drift of the machine cancels out.
+ * From samples to statements: medians, ratios and whether the target was reached. Ratios are taken round by round,
+ * between runs that were neighbours in time, and then their median: drift of the machine cancels out.
  */
 import type { Metric, Sample, System, Target } from "./benchmark.ts";
 import type { Cell, Measured, MeasuredWorkload } from "./measure.ts";
@@ -12,7 +12,7 @@ export interface Report {
   readonly tookMs: number;
   readonly systems: readonly string[];
   readonly lines: readonly Line[];
-  /** What did not run and why, one entry for each system. */
+  /** Systems that did not run, and the reason. */
   readonly unavailable: Readonly<Record<string, string>>;
   readonly crashes: readonly Crash[];
 }

@@ -1,7 +1,6 @@
 /**
- * Directories for the runs: one for each run, removed after it, and shared ones that live as long as the benchmark. All lie
- * under the system's temporary directory, which has to be on a real disk for a flush to cost what it costs
- * (`TMPDIR` moves it).
+ * Directories for the runs: one for each run, removed after it, and shared ones for the whole benchmark. All are in the
+ * system's temporary directory, which must be on a real disk for real flushes (`TMPDIR` moves it).
  */
 import { mkdirSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -19,7 +18,7 @@ export class Scratch {
     process.once("exit", this.#onExit);
   }
 
-  /** Runs with a scene of its own, whose directory is gone afterwards. */
+  /** Runs with a directory of its own, which is removed afterwards. */
   async scene<Result>(scale: Scale, run: (scene: Scene) => Promise<Result>): Promise<Result> {
     const directory = this.#make(`run-${++this.#runs}`);
     try {

@@ -79,11 +79,11 @@ export function targetText({ of, atLeast, atMost }: Target): string {
 }
 
 function times(ratio: number | undefined): string {
-  // Nothing divided by nothing, where both counted no runs.
+  // 0 divided by 0, where both counted no runs.
   return ratio === undefined || !Number.isFinite(ratio) ? "" : `${ratio < 10 ? ratio.toFixed(2) : ratio.toFixed(0)}x`;
 }
 
-/** Three significant digits are more than such numbers carry. */
+/** The numbers are not more exact than three significant digits. */
 function number(value: number | undefined): string {
   if (value === undefined) return "-";
   if (value === 0) return "0";

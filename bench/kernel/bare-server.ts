@@ -1,7 +1,8 @@
 /**
- * The limit of `bench/kernel`: what a durable command through a socket takes at the least, with hand-written statements on the tables of our own
- * store. Parses each line, writes the command's row, an event's and a receipt, for every batch one row with what was changed, and prints the
- * answers after COMMIT. It checks, hashes, routes and remembers nothing. Prints `ready` when it listens; ends when its input does.
+ * The limit of `bench/kernel`: the minimum for a durable command through a socket, with hand-written statements on the
+ * tables of our own store. It parses each line, writes the rows of the command, an event and a receipt, one row of
+ * changes per batch, and prints the answers after COMMIT. It does not check, hash, route or remember. Prints `ready`
+ * when it listens; ends with its input.
  */
 import { createServer, type Socket } from "node:net";
 import { join } from "node:path";
@@ -52,11 +53,11 @@ function write(batch: readonly Waiting[]): void {
   for (const { command } of batch) changes.push(writeOne(command));
   sql.change.run(first, sequence, changes.join("\n"));
   sql.commit.run();
-  // As often as ours, whose log is a thousand pages long by then.
+  // As often as ours: its log has a thousand pages by then.
   if (++batches % 15 === 0) sql.checkpoint.get();
 }
 
-/** Writes the rows of one command; what it changes, as text. */
+/** Writes the rows of one command; the change is text. */
 function writeOne({ type, data, metadata: { id, timestamp } }: Command): string {
   const now = Date.now() / 1_000;
   sequence++;

@@ -1,6 +1,6 @@
 /**
- * The server side of `bench/kernel`: a kernel on a real file with one command per step of the whole path, each doing what the one before
- * does and one thing more. Prints `ready` when it listens; ends when its input does.
+ * The server side of `bench/kernel`: a kernel on a real file with one command for each step of the path; each does the
+ * work of the step before, and one thing more. Prints `ready` when it listens; ends with its input.
  */
 import { join } from "node:path";
 import { Kernel } from "millrace/kernel";
@@ -23,7 +23,7 @@ function steps(space: Space): Record<string, Capability> {
   const watched = Array.from({ length: ACCOUNTS }, (_, n) => space.cell<number>(`watched/${n}`));
   let seen = 0;
   let heard = 0;
-  // Derived state that somebody looks at: each write to a watched account moves its own share and the total.
+  // Observed derived state: each write to a watched account changes its own share and the total.
   const shares = watched.map((account, n) => space.computed(`share/${n}`, () => (account.get() ?? 0) * 2));
   const total = space.computed("total", () => shares.reduce((sum, share) => sum + (share.get() ?? 0), 0));
   total.sink(() => seen++);

@@ -1,7 +1,6 @@
 /**
- * Starting the command as a user does, from the built package: from the start of the process until it says that it is ready, on an empty
- * directory and on one with a million rows in its journal. Beside it the same Node with nothing to do. And what a kernel takes
- * that nobody talks to.
+ * The start of the command from the built package, until it prints that it is ready: on an empty directory, and with a
+ * million rows in the journal, beside the same Node without work. Also the cost of an idle kernel.
  */
 import { type ChildProcess, spawn } from "node:child_process";
 import { chmodSync, existsSync, readdirSync, readFileSync, renameSync } from "node:fs";

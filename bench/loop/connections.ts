@@ -1,5 +1,6 @@
 /**
- * What many open connections cost (SPEC N2): one request at a time, always on the same connection, and on each of a thousand in turn.
+ * The cost of many open connections (SPEC N2): one request at a time, on one connection, and on each of a thousand in
+ * turn.
  */
 import { connect, type Socket } from "node:net";
 import { join } from "node:path";
@@ -30,7 +31,7 @@ export async function measureConnections(
   const all: Socket[] = [];
   while (all.length < CONNECTIONS - 1) all.push(await open(directory));
   const sockets = [server.socket, ...all];
-  // Each has asked once before the clock starts: what a connection is made of is made with its first line.
+  // Each connection has sent a request before the clock starts, because the first line creates its data.
   await ask(sockets, CONNECTIONS);
   const many = await ask(sockets, count);
   for (const socket of all) socket.destroy();

@@ -1,4 +1,4 @@
-/** The worker's side of `worker.ts`: an actor that answers with what it was asked, or, for the limit, a bare echo. */
+/** The worker's side of `worker.ts`: an actor that answers with the request's data, or, for the limit, a bare echo. */
 import { parentPort, workerData } from "node:worker_threads";
 import { serveThread } from "../../src/adapters/node-worker.ts";
 

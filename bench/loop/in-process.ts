@@ -1,4 +1,4 @@
-/** Request and reply inside one process: what each system is asked to do, and how it is counted. */
+/** Request and reply inside one process: the task of each system, and the count. */
 import { systemHost } from "../../src/host/system-host.ts";
 import { capability } from "../../src/loop/define-capability.ts";
 import { EventLoop } from "../../src/loop/event-loop.ts";
@@ -16,7 +16,7 @@ export interface Asked extends AsyncDisposable {
 
 /** Callers that each wait for their answer before they ask again. */
 const CALLERS = 256;
-/** Requests of each before the clock starts: until the engine has compiled what they run through. */
+/** Requests of each system before the clock starts, until the engine has compiled its code. */
 const WARM_UP = 1_000;
 
 /** Answers per second. */

@@ -1,12 +1,12 @@
 /**
- * How much one client slows another (SPEC N2): requests of a client with 16 in flight, alone and beside one that floods the kernel with
- * as many requests as it may have in flight.
+ * How much one client slows another (SPEC N2): requests of a client with 16 in flight, alone and beside one that floods
+ * the kernel with as many requests as it may have in flight.
  */
 import { connect } from "node:net";
 import { join } from "node:path";
 import { exchange, startServer } from "./client.ts";
 
-/** What the kernel takes of one connection before it stops reading from it. */
+/** The limit of the kernel for one connection, after which it stops reading from it. */
 const FLOOD_IN_FLIGHT = 256;
 const IN_FLIGHT = 16;
 

@@ -1,6 +1,6 @@
 /**
- * Moleculer: brokers that call each other's actions, in one process or over its TCP transporter. It validates no message and keeps
- * none.
+ * Moleculer: brokers that call each other's actions, in one process or over its TCP transporter. It validates no
+ * message and keeps none.
  */
 import { createServer } from "node:net";
 import { loadPeer } from "../bus/peer-queue.ts";

@@ -1,4 +1,4 @@
-/** The query bus of @nestjs/cqrs: what a user of Nest has between asking and answering, inside one process. */
+/** The query bus of @nestjs/cqrs: request and answer of a Nest user, inside one process. */
 import { loadPeer } from "../bus/peer-queue.ts";
 import { whyPeerMissing } from "../harness/peers.ts";
 import type { InProcess } from "./in-process.ts";

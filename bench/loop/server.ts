@@ -1,6 +1,7 @@
 /**
- * The server side of `bench/loop`, in a process of its own: the bare limit (parse each line, print an answer, writes coalesced), a
- * kernel on a real file, or Moleculer (given ports in place of a directory). Prints `ready` when it listens; ends when its input does.
+ * The server side of `bench/loop`, in a process of its own: the bare limit (parse each line, print an answer, writes
+ * coalesced), a kernel on a real file, or Moleculer (given ports in place of a directory). Prints `ready` when it
+ * listens; ends when its input does.
  */
 import { createServer } from "node:net";
 import { join } from "node:path";
@@ -18,7 +19,7 @@ else await kernel();
 console.log("ready");
 process.stdin.on("end", () => process.exit(0)).resume();
 
-/** What any NDJSON request and reply costs at least. */
+/** The minimum cost of an NDJSON request and reply. */
 function bare(): Promise<void> {
   const server = createServer((client) => {
     let rest = "";

@@ -1,13 +1,13 @@
 /**
- * An actor in a real Worker: request and reply through lanes, pending table and thread, beside bare `postMessage` there and back of the same
- * message.
+ * An actor in a real Worker: request and reply through lanes, pending table and thread, beside bare `postMessage` there
+ * and back of the same message.
  */
 import { Worker } from "node:worker_threads";
 import { nodeWorkerActor } from "../../src/adapters/node-worker.ts";
 import { systemHost } from "../../src/host/system-host.ts";
 import { capability } from "../../src/loop/define-capability.ts";
 import { EventLoop } from "../../src/loop/event-loop.ts";
-import { query } from "../../src/message/lineage.ts";
+import { queryMessage } from "../../src/message/lineage.ts";
 import type { InProcess } from "./in-process.ts";
 
 const THREAD = new URL("./echo-thread.ts", import.meta.url);
@@ -25,7 +25,7 @@ export const bareWorker: InProcess = {
       ask: (index) =>
         new Promise((resolve) => {
           waiting.push(resolve);
-          worker.postMessage(query(host, "Echo.Say", { index, text: DATA }));
+          worker.postMessage(queryMessage(host, "Echo.Say", { index, text: DATA }));
         }),
       [Symbol.asyncDispose]: async () => void (await worker.terminate()),
     };
@@ -42,7 +42,7 @@ export const workerActor: InProcess = {
     };
     const loop = await EventLoop.boot({ host, capabilities: { echo } });
     return {
-      ask: (index) => loop.request(query(host, "Echo.Say", { index, text: DATA })),
+      ask: (index) => loop.request(queryMessage(host, "Echo.Say", { index, text: DATA })),
       [Symbol.asyncDispose]: () => loop.stop(),
     };
   },

@@ -21,7 +21,7 @@ export async function open(): Promise<Graph> {
     },
     computed,
     register: computed,
-    // Braces: what an effect returns is its clean-up.
+    // Braces, because the value that an effect returns is its clean-up.
     effect: (run) => {
       effect(() => {
         run();

@@ -1,7 +1,7 @@
 /**
- * Whether the thread has its processor's core for itself. Two processors of a machine are often the two halves of one core, which does
- * two things at a time; while somebody uses the other half, the same code takes up to twice as long, and the more of a core it can use
- * the more. A loop that uses all of one tells: it takes half as long again then, where one whose steps wait for each other does not notice.
+ * Whether the thread has a core of its own. Two processors of a machine are often two hyperthreads of one core. While
+ * the other half is busy, the same code takes up to twice as long, depending on its use of the core. A loop that uses
+ * the whole core takes half as long again then; a loop with dependent steps does not.
  */
 
 const ROUNDS = 20_000;

@@ -1,6 +1,7 @@
 /**
- * Runs a workload in a thread with a large stack: most systems walk a chain by recursion. With the usual stack they would not get
- * through a chain of 10,000, and some not through one of 1,000; how far each gets with that, `deepest.ts` finds out.
+ * Runs a workload in a thread with a large stack: most systems walk a chain by recursion. With the usual stack they
+ * would not get through a chain of 10,000, and some not through one of 1,000; how far each gets with that, `deepest.ts`
+ * finds out.
  */
 import { isMainThread, parentPort, Worker } from "node:worker_threads";
 import type { Sample, Scale } from "../harness/benchmark.ts";
@@ -20,7 +21,7 @@ const threads = new Map<string, Worker>();
 
 export async function withDeepStack(system: string, workload: DeepWorkload, scale: Scale): Promise<Sample> {
   const thread = threads.get(system) ?? start(system);
-  // The process waits for it only while there is something to wait for.
+  // The process waits for the worker only during a call.
   thread.ref();
   try {
     return await answer(thread, { system, workload, scale });

@@ -1,7 +1,7 @@
 /**
- * (k) The deepest chain that a system gets through with the stack that a process usually has: cold, when it is first looked at,
- * and hot, when its source changes (built from its beginning, so that no first look is deep). In a process of its own,
- * since an overflow may leave a library in any state.
+ * (k) The deepest chain that a system gets through with the stack that a process usually has: cold, when it is first
+ * looked at, and hot, when its source changes (built from its beginning, so that no first look is deep). In a process
+ * of its own, since an overflow may leave a library in any state.
  */
 import { spawnSync } from "node:child_process";
 import { fileURLToPath } from "node:url";
@@ -29,7 +29,7 @@ function climb(system: string, temperature: Temperature): number {
     stdio: ["ignore", "pipe", "ignore"],
     timeout: PROCESS_MS_MAX,
   });
-  // One line for each depth reached; whatever ended the process, those count.
+  // One line for each depth reached; they count, however the process ends.
   return Math.max(0, ...stdout.split("\n").map(Number).filter(Number.isFinite));
 }
 
@@ -51,7 +51,7 @@ async function reaches(system: string, temperature: Temperature, depth: number):
     graph.settle();
     return seen === depth + 1;
   } catch {
-    // A stack overflow, or what a library makes of one.
+    // A stack overflow, or the library's own error for it.
     return false;
   }
 }

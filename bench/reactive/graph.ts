@@ -1,6 +1,6 @@
 /**
- * What the workloads ask of a reactive system. Each adapter answers with its system's own best means: a signal library keeps a
- * document in one signal and selects from it, a store library makes its keys reactive, and so on.
+ * The interface of a reactive system for the workloads. Each adapter uses its system's own best means: a signal library
+ * keeps a document in one signal and selects from it, a store library makes its keys reactive.
  */
 
 export interface Source<T> {
@@ -29,12 +29,12 @@ export interface MappedList {
   insert(index: number, item: Item): void;
 }
 
-/** What the document workloads need. */
+/** The parts that document workloads need. */
 export interface DocumentGraph {
-  /** Everything is created inside a call of it; some systems have owners. */
+  /** All nodes are created inside a call of it; some systems have owners. */
   build<T>(make: () => T): T;
   document(fields: Fields): ReactiveDocument;
-  /** Afterwards every effect has run that has to; nothing where that is so anyway. */
+  /** Runs all pending effects; empty where effects run at once. */
   settle(): void;
   close?(): Promise<void>;
 }
@@ -42,10 +42,10 @@ export interface DocumentGraph {
 export interface Graph extends DocumentGraph {
   source<T>(value: T): Source<T>;
   computed<T>(compute: () => T): () => T;
-  /** Makes a computed and gives what one keeps of it, as the library has it: nothing of the benchmark's. */
+  /** Makes a computed value and returns the library's own handle. */
   register(compute: () => number): unknown;
   effect(run: () => void): void;
-  /** Several writes of which effects see the outcome only; what plain code does where that is so anyway. */
+  /** Several writes as one change for effects; a plain call where that is the default. */
   batch(writes: () => void): void;
   /** The same as one transaction, where the system has any. */
   transaction?(writes: () => void): void;
@@ -68,7 +68,7 @@ export function documentOf(graph: Signals, fields: Fields): ReactiveDocument {
   };
 }
 
-/** What one writes by hand where the library has no keyed map: a computed for each element, kept by the element's key. */
+/** For libraries without a keyed map: a computed value for each element, kept by the element's key. */
 export function mappedOf(graph: Signals, items: readonly Item[], each: (item: Item) => number): MappedList {
   const list = graph.source(items);
   let children = new Map<number, () => number>();

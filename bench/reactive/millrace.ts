@@ -1,4 +1,4 @@
-/** Ours: one space on the memory store, settled with `flush()`. What it commits goes to the store when the thread is let go. */
+/** Ours: one space on the memory store, settled with `flush()`. Its commits go to the store after the turn. */
 import { type Cell, Space, systemHost } from "millrace/signals";
 import { memoryStore } from "millrace/store";
 import type { Fields, Graph, Item } from "./graph.ts";
@@ -27,7 +27,7 @@ export async function open(): Promise<Graph> {
     effect: (run) => {
       space.effect(run);
     },
-    // What is written before the flush is one turn.
+    // Writes before the flush are one turn.
     batch: (writes) => writes(),
     transaction: (writes) => void space.transact(writes),
     settle: () => space.flush(),

@@ -1,6 +1,6 @@
 /**
- * Ours alone, on a real file with the default durability: what the scheduler itself takes of a run (its own share, which nobody waits for
- * the disk in), and what a change costs until it and all that was derived from it are durable.
+ * Ours alone, on a real file with the default durability: the scheduler's own time of a run, without the disk, and the
+ * time until a change and its derived values are durable.
  */
 import { join } from "node:path";
 import { Space, systemHost } from "millrace/signals";

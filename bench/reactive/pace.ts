@@ -1,14 +1,13 @@
 /**
- * How a call is timed on a machine that others use too: many short batches, of which the fastest counts. What makes a batch
- * slower than the fastest is somebody else. Between two batches the thread is let go, so that what a system does later
- * (our commits to the store) is done, and is not measured.
+ * Times a call on a shared machine: many short batches, of which the fastest counts, because other load only slows a
+ * batch down. The thread yields between batches, so that later work of a system (our commits to the store) is done
+ * without being measured.
  *
- * The time begins anew as long as batches get faster: the engine compiles while it runs, and the more code a system has the longer
- * that takes. What is measured is compiled code, of every system. How long to go on is told by what the thread itself has computed:
- * where others have most of the machine, a time by the clock is over before there is anything compiled.
+ * The measurement restarts as long as batches get faster, because the engine compiles while it runs; only compiled code
+ * is measured, for every system. Its length is processor time: on a busy machine, a time by the clock ends before the
+ * code is compiled.
  *
- * Nor does time count in which somebody else used the other half of the processor's core (`core.ts`), up to a bound: a batch that is
- * slow for that is not the fastest, but a time that is over before there was any other has only such batches.
+ * Periods in which the other half of the core is busy (`core.ts`) do not count, up to a limit.
  */
 import type { Scale } from "../harness/benchmark.ts";
 import { hasCoreAlone } from "./core.ts";
@@ -52,7 +51,7 @@ export async function pace(scale: Scale, call: (nth: number) => void): Promise<n
   return fastest;
 }
 
-/** What the thread has computed so far. It moves with the system's ticks, too coarse to time a batch with. */
+/** The processor time of the thread so far. It advances with the system's ticks, which are too coarse for a batch. */
 function computedMs(): number {
   const { user, system } = process.threadCpuUsage();
   return (user + system) / 1000;

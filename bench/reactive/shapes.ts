@@ -1,6 +1,6 @@
 /**
- * Small graphs of the shapes that benchmarks of signal libraries use: what typical code looks like, in miniature. Each makes its
- * graph and gives what one change of it does; the change has settled when it returns. Loaded once for each system.
+ * Small graphs of the shapes in benchmarks of signal libraries, as typical code has them. Each makes its graph and
+ * returns one change; the change has settled when it returns. Loaded once for each system.
  */
 import type { Sample, Scale } from "../harness/benchmark.ts";
 import type { Graph } from "./graph.ts";
@@ -192,7 +192,7 @@ function sum(graph: Graph, values: readonly (() => number)[]): () => number {
   });
 }
 
-/** Observes a value by an effect; gives what it saw last. */
+/** Observes a value by an effect; returns the last value seen. */
 function observed(graph: Graph, value: () => number): () => number {
   let last = 0;
   graph.effect(() => {

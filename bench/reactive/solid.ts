@@ -1,4 +1,6 @@
-/** solid-js 1: the browser's reactive core, since its build for Node has no reactivity. Memos are eager and have owners. */
+/**
+ * solid-js 1: the browser's reactive core, since its build for Node has no reactivity. Memos are eager and have owners.
+ */
 import { registerHooks } from "node:module";
 import type { Graph } from "./graph.ts";
 

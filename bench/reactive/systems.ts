@@ -1,6 +1,6 @@
 /**
- * The systems of the benchmark. The code of the workloads is loaded once for each of them: shared code would see objects of eight
- * libraries at every call, and the engine would compile it for none of them.
+ * The systems of the benchmark. The code of the workloads is loaded once for each of them: shared code would see
+ * objects of eight libraries at every call, and the engine would compile it for none of them.
  */
 import type { System } from "../harness/benchmark.ts";
 import { whyPeerMissing } from "../harness/peers.ts";
@@ -47,7 +47,7 @@ export async function openDocuments(system: string): Promise<DocumentGraph> {
 }
 
 async function adapter(system: string): Promise<{ open(): Promise<DocumentGraph> }> {
-  // What the peers do in development only (checks, names, warnings) is not what a user runs.
+  // Users do not run the peers' development mode (checks, names, warnings).
   process.env["NODE_ENV"] = "production";
   return await import(`./${system}.ts`);
 }

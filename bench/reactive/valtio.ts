@@ -1,4 +1,6 @@
-/** valtio: proxies of objects and callbacks on keys. It has no derived values, so it does the document workloads alone. */
+/**
+ * valtio: proxies of objects and callbacks on keys. It has no derived values, so it does the document workloads alone.
+ */
 import type { DocumentGraph } from "./graph.ts";
 
 /** As far as it is used here. */

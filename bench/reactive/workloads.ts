@@ -1,7 +1,7 @@
 /**
- * The workloads (a) to (i): each builds its graph, checks that one write gives the right value, counts what ran for it, and then
- * times more of them. This module is loaded once for each system (`systems.ts`), so that no system's calls make another's slower.
- * The chains need a large stack in most systems (`deep-stack.ts`).
+ * The workloads (a) to (i): each builds its graph, checks that one write gives the right value, counts the runs, and
+ * times further writes. This module is loaded once for each system (`systems.ts`), so that calls of one system do not
+ * slow down another. The chains need a large stack in most systems (`deep-stack.ts`).
  */
 import type { Sample, Scale } from "../harness/benchmark.ts";
 import type { DocumentGraph, Graph } from "./graph.ts";
@@ -30,7 +30,7 @@ export async function oneOfManyObserved(graph: Graph, scale: Scale): Promise<Sam
   return { runs, us: await pace(scale, (nth) => settled(graph, () => source.set(nth + 1))) };
 }
 
-/** (b) Registering computeds that nobody reads: in batches, of which the fastest counts, as in `pace.ts`. */
+/** (b) Registering unread computed values: in batches, of which the fastest counts, as in `pace.ts`. */
 export async function dormant(graph: Graph, _scale: Scale): Promise<Sample> {
   const [batches, size] = [100, 1000];
   const counted = new Counter();
@@ -103,7 +103,7 @@ export async function diamonds(graph: Graph, scale: Scale): Promise<Sample> {
   return { runs, "ns per node": (us * 1000) / (rows * width) };
 }
 
-/** (e) A chain of 10,000 whose first node gives the same as before. */
+/** (e) A chain of 10,000 with a first node that returns the same value as before. */
 export async function unchangedFirst(graph: Graph, scale: Scale): Promise<Sample> {
   const counted = new Counter();
   let seen = -1;
@@ -135,7 +135,10 @@ export async function oneKey(graph: DocumentGraph, scale: Scale): Promise<Sample
   return { runs, us: await pace(scale, (nth) => settled(graph, () => document.set(keys[nth % WIDE]!, -1 - nth))) };
 }
 
-/** (f2) The whole document is replaced by one that differs in one key and is made for it, as one that came from elsewhere is. */
+/**
+ * (f2) The whole document is replaced by one that differs in one key and is made for it, as one that came from
+ * elsewhere is.
+ */
 export async function replaced(graph: DocumentGraph, scale: Scale): Promise<Sample> {
   const counted = new Counter();
   const seen = new Map<string, number>();
@@ -226,8 +229,8 @@ export async function insertion(graph: Graph, scale: Scale): Promise<Sample> {
 }
 
 /**
- * (i) A million writes to one source in one transaction. That takes longer than a busy machine leaves a thread alone, so it is timed in
- * stretches: the fastest of them for all, and the least that a transaction took besides.
+ * (i) A million writes to one source in one transaction. That takes longer than a busy machine leaves a thread alone,
+ * so it is timed in stretches: the fastest of them for all, and the least that a transaction took besides.
  */
 export async function manyWrites(graph: Graph, scale: Scale): Promise<Sample> {
   const [stretches, writes] = [100, 10_000];
@@ -303,7 +306,7 @@ function fields(): Record<string, number> {
   return Object.fromEntries(Array.from({ length: WIDE }, (_, i) => [`k${i}`, i]));
 }
 
-/** What runs for one write. */
+/** The runs of one write. */
 function write(graph: DocumentGraph, counted: Counter, change: () => void): number {
   counted.count = 0;
   settled(graph, change);
@@ -319,7 +322,7 @@ function requireEqual(found: unknown, expected: unknown): void {
   if (!Object.is(found, expected)) throw new Error(`computed ${String(found)} where ${String(expected)} is right`);
 }
 
-/** Once nothing more dies: what the rounds before have left goes bit by bit. */
+/** Repeated until no more objects are collected: the garbage of earlier rounds goes bit by bit. */
 async function heapUsed(): Promise<number> {
   let used = Number.POSITIVE_INFINITY;
   for (;;) {

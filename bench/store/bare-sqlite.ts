@@ -1,7 +1,7 @@
 /**
- * The limit: bare `node:sqlite` with hand-written statements, doing the durable work of a workload and nothing else. Tables and
- * indexes are copied from a file that our store made, so the two cannot drift apart. It encodes the payload; it does not
- * check, hash, number attempts, or answer anybody, and its settles are ranges because it knows what it wrote.
+ * The limit: bare `node:sqlite` with hand-written statements for the durable work of a workload. Tables and indexes are
+ * copied from a file of our store, so the two cannot differ. It encodes the payload; it does not check, hash, count
+ * attempts or answer, and it settles by ranges because it knows its rows.
  */
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
@@ -60,8 +60,8 @@ export class BareSqlite implements Disposable {
   }
 
   /**
-   * Inserts rows as claimed; and of those of the last call writes a document each, of `books` in turn, leaves a receipt each and settles them: all
-   * in one transaction. Documents that several of them write are written once.
+   * Inserts rows as claimed; and of those of the last call writes a document each, of `books` in turn, leaves a receipt
+   * each and settles them: all in one transaction. Documents that several of them write are written once.
    */
   appendClaimedAndHandleLast(entries: readonly JournalEntry[], books: number): void {
     this.#sql.begin.run();
@@ -159,7 +159,7 @@ export class BareSqlite implements Disposable {
 }
 
 const DOCUMENT_COLUMNS =
-  "space, scope, name, sequence, patch_bytes, base_sequence, base_bytes, snapshot_sequence, base, base_sum";
+  "space, scope, name, sequence, patch_bytes, base_sequence, base_bytes, snapshot_sequence, base, base_sum, present";
 
 function statements(database: DatabaseSync) {
   return {
@@ -181,11 +181,11 @@ function statements(database: DatabaseSync) {
         "WHERE id BETWEEN ? AND ? AND status = 'processing' AND lease = ?",
     ),
     receipt: database.prepare(
-      `INSERT INTO document (${DOCUMENT_COLUMNS}) VALUES (1, 'shared', ?, ?, 0, ?, ?, 0, ?, 0) ` +
+      `INSERT INTO document (${DOCUMENT_COLUMNS}) VALUES (1, 'shared', ?, ?, 0, ?, ?, 0, ?, 0, 1) ` +
         "ON CONFLICT (space, scope, name) DO NOTHING",
     ),
     document: database.prepare(
-      `INSERT INTO document (${DOCUMENT_COLUMNS}) VALUES (1, 'shared', ?, ?, 0, ?, ?, 0, ?, 0) ` +
+      `INSERT INTO document (${DOCUMENT_COLUMNS}) VALUES (1, 'shared', ?, ?, 0, ?, ?, 0, ?, 0, 1) ` +
         "ON CONFLICT (space, scope, name) DO UPDATE SET sequence = excluded.sequence, " +
         "base_sequence = excluded.base_sequence, base_bytes = excluded.base_bytes, base = excluded.base",
     ),
@@ -193,7 +193,10 @@ function statements(database: DatabaseSync) {
   };
 }
 
-/** What decides the speed of the store's own connection; the engine copies the log, inside a COMMIT, from the length on at which the store's thread begins to. */
+/**
+ * The settings of the store's own connection. The engine copies the log inside a COMMIT, from the length at which the
+ * store's thread begins to.
+ */
 function pragmas(durability: Durability): readonly string[] {
   return [
     "journal_mode = WAL",

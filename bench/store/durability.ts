@@ -1,4 +1,4 @@
-/** The two durabilities that every workload runs at, and what each is in SQLite. */
+/** The two durabilities of every workload, and their settings in SQLite. */
 
 export type Durability = "power" | "process";
 

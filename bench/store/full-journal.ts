@@ -1,7 +1,7 @@
 /**
- * Does a long history slow the journal down? The same waves go by turns into an empty store and into one that holds a million
- * settled rows; the ratio of their times is the number. The rows are copies, made by SQL inside the file, of one event that our
- * own store wrote and settled.
+ * Does a long history slow the journal down? The same waves go by turns into an empty store and into one that holds a
+ * million settled rows; the ratio of their times is the number. The rows are copies, made by SQL inside the file, of
+ * one event that our own store wrote and settled.
  */
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";

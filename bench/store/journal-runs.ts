@@ -1,4 +1,4 @@
-/** The journal workloads as a user of the store's seam would do them. What is awaited is durable. */
+/** The journal workloads through `Store`. Awaited data is durable. */
 import type { CommitRequest } from "../../src/store/commit.ts";
 import { SHARED_SCOPE } from "../../src/store/document.ts";
 import type { JournalEntry, Settlement } from "../../src/store/journal.ts";
@@ -40,7 +40,7 @@ export async function claimedToDoneByCallers(
   await concurrently(callers, entries, async (entry) => settled(store, await appended(store, [entry]), lease));
 }
 
-/** The way of an event whose publisher had no room: it waits, is claimed from the table, and settled. */
+/** The path of an event without room at its publisher: it waits, is claimed from the table, and settled. */
 export async function pendingToDone(store: Store, entries: readonly JournalEntry[], lease: number): Promise<void> {
   for (const wave of pieces(entries, BULK)) {
     await appended(store, wave);
@@ -48,7 +48,7 @@ export async function pendingToDone(store: Store, entries: readonly JournalEntry
   }
 }
 
-/** Claims what is pending, up to `BULK`, and settles it; resolves with how many. */
+/** Claims pending rows, up to `BULK`, and settles them; resolves with their number. */
 export async function claimAndSettle(store: Store, lease: number): Promise<number> {
   const claims = await store.claim({ lease, limit: BULK, kinds: ["event"] });
   const ids = claims.map((claim) => claim.row.id);

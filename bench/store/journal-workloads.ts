@@ -1,4 +1,4 @@
-/** The journal's rows of the store benchmark, with their targets; `docs/decisions/0004-benchmarks.md` says what a limit is. */
+/** The journal's rows of the store benchmark, with their targets. The limit: `docs/decisions/0004-benchmarks.md`. */
 import type { JournalEntry } from "../../src/store/journal.ts";
 import type { Store } from "../../src/store/store.ts";
 import type { Metric, Sample, Scale, Scene, Target, Workload } from "../harness/benchmark.ts";
@@ -131,7 +131,7 @@ const PENDING_TO_DONE: Row = {
   },
 };
 
-/** Beside the limit's plain publish → done: what the document, the receipt and the replay check cost on top. */
+/** Beside the limit's plain publish → done: the additional cost of the document, the receipt and the replay check. */
 const HANDLED_IN_TRANSACTIONS: Row = {
   name: "publish → handled in a transaction",
   metrics: [rate({ of: "limit", atLeast: 0.25 }), ...COUNTS],

@@ -1,7 +1,7 @@
 /**
- * Publishing one event after the other, each waiting for the disk alone. Everybody has a log of full length behind him
- * (`warm-log.ts`), and the target is taken by turns, an event to the bare engine and an event to ours: what a disk does from one
- * second to the next is more than what lies between the two.
+ * Publishing one event after the other, each waiting for the disk. Every system has a log of full length
+ * (`warm-log.ts`). For the target, the bare engine and our store take turns event by event, because the disk varies
+ * more from second to second than the two differ.
  */
 import { mkdirSync } from "node:fs";
 import { join } from "node:path";
@@ -22,7 +22,7 @@ export const TO_BARE = "p50, of bare by turns";
 
 export type Publish = (entry: JournalEntry) => unknown;
 
-/** Who is measured, who is the limit beside him, and both durable alike. */
+/** The measured system and the limit beside it, with the same durability. */
 export interface Turns {
   readonly scene: Scene;
   readonly durability: Durability;

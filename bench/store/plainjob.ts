@@ -1,7 +1,7 @@
 /**
- * The peer that needs no server: plainjob, a job queue on SQLite. It is given the same engine as we have, `node:sqlite`, behind
- * the connection it asks for, and the durability of the row it is measured in; its own default is `process`. It has no
- * group commit: a call is a transaction, and many callers are many calls.
+ * The peer that needs no server: plainjob, a job queue on SQLite. It is given the same engine as we have,
+ * `node:sqlite`, behind the connection it asks for, and the durability of the row it is measured in; its own default is
+ * `process`. It has no group commit: a call is a transaction, and many callers are many calls.
  */
 import { join } from "node:path";
 import { DatabaseSync, type SQLInputValue } from "node:sqlite";
@@ -47,7 +47,7 @@ export class Plainjob implements Disposable {
     );
   }
 
-  /** What its worker does for each job, without the worker's timers. */
+  /** The work of its worker for each job, without the worker's timers. */
   handleAll(): number {
     let handled = 0;
     for (;;) {

@@ -1,6 +1,6 @@
 /**
- * One workload of the store benchmark, said once for each kind of system: the bare engine, a store behind our seam (which
- * SQLite and memory share), and plainjob where it can do it. Opening and closing is not part of what is measured.
+ * One workload of the store benchmark for each kind of system: the bare engine, a `Store` (SQLite or memory), and
+ * plainjob where it can do it. Opening and closing is not measured.
  */
 import type { Store } from "../../src/store/store.ts";
 import type { Metric, Sample, Scale, Scene, System, Workload } from "../harness/benchmark.ts";

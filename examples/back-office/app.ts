@@ -1,12 +1,13 @@
 /**
- * The back office of an assistant, run by `npm start`: mail comes in, an agent reads it and makes tasks and reminders of it, totals follow,
- * and slow work is done in the background. All state is in one file and survives `kill -9`.
+ * The back office of an assistant, run by `npm start`: mail comes in, an agent reads it and makes tasks and reminders
+ * of it, totals follow, and slow work is done in the background. All state is in one file and survives `kill -9`.
  *
  *     extensions/inbox ──> mail ──Email.Received──> extensions/agent ──tools──> tasks ──> totals (derived)
  *                                                                    └────────> reminders ──delay──> Reminder.Rang ──┐
  *                                   you <── extensions/terminal <──────────────── Task.Added, Work.Finished ─────────┘
  *
- * Each file beside this one adds its part to one app. Parts that may be replaced (the agent, the channels) are extensions.
+ * Each file beside this one adds its part to one app. Parts that may be replaced (the agent, the channels) are
+ * extensions.
  */
 import { app } from "millrace";
 import { mailOf } from "./mail.ts";

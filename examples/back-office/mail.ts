@@ -1,4 +1,6 @@
-/** Mail that came in. A mail and its event are one commit: there is no mail without its event, and no event without it. */
+/**
+ * Mail that came in. A mail and its event are one commit: there is no mail without its event, and no event without it.
+ */
 import { type AppParts, command } from "millrace";
 import { shape } from "./shape.ts";
 

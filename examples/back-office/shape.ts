@@ -1,4 +1,7 @@
-/** The schemas of the back office: named fields, each a text or a number. Any Standard Schema library does the same and more. */
+/**
+ * The schemas of the back office: named fields, each a text or a number. Any Standard Schema library does the same and
+ * more.
+ */
 import type { Schema } from "millrace";
 
 type Field = "text" | "text?" | "number" | "number?";

@@ -1,4 +1,6 @@
-/** Tasks in a collection. Its totals are kept with each write, so a command costs the same among 10 tasks and 100,000. */
+/**
+ * Tasks in a collection. Its totals are kept with each write, so a command costs the same among 10 tasks and 100,000.
+ */
 import { type AppParts, command, index, type } from "millrace";
 import { shape } from "./shape.ts";
 

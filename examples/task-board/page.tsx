@@ -1,4 +1,4 @@
-/** The page: tasks of the back office, live. Open it twice: what one tab does, the other shows. */
+/** The page: tasks of the back office, live. Open it twice: one tab shows the changes of the other. */
 import { connect } from "millrace/client";
 import { createHooks } from "millrace/react";
 import { type FormEvent, useState } from "react";

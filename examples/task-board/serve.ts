@@ -43,7 +43,7 @@ function pages(request: Request): Response {
   return new Response(text, { headers: { "content-type": type, "content-security-policy": POLICY } });
 }
 
-/** The token of the page: what it may read and send. The kernel keeps its digest, this file beside it the token. */
+/** The token of the page, and its scopes. The kernel keeps its digest, this file the token. */
 async function tokenOf(kernel: AppKernel<typeof office>): Promise<string> {
   const path = `${file}.token`;
   if (existsSync(path)) return readFileSync(path, "utf8");

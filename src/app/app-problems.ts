@@ -100,7 +100,7 @@ function keyProblems(part: string, key: string): string[] {
 
 function optionProblems(
   what: string,
-  options: CommandOptions & OnOptions,
+  options: CommandOptions & OnOptions<never>,
   known: Readonly<Record<string, true>>,
 ): string[] {
   const unknown = unknownOption(options, known);

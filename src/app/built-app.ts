@@ -11,7 +11,7 @@ import { HANDLER_TIMEOUT_MS } from "../limits.ts";
 import type { Capability, CapabilityActor } from "../loop/capability.ts";
 import type { AnyRequestHandler } from "../loop/capability-definition.ts";
 import { capability } from "../loop/define-capability.ts";
-import type { HandlerContext } from "../loop/mailbox-actor.ts";
+import type { CapabilityContext } from "../loop/mailbox-actor.ts";
 import { transactional } from "../loop/transactional.ts";
 import { Failure } from "../message/error-data.ts";
 import type { Json } from "../message/json.ts";
@@ -25,7 +25,7 @@ import type { OnDefinition, OnFunction } from "./on.ts";
 import type { StateParts } from "./parts.ts";
 import { type AppTx, CommandDefinition, QueryDefinition } from "./request.ts";
 import type { CronOptions } from "./schedule.ts";
-import { failureOf, type Request, StepRuns } from "./steps.ts";
+import { type Request, StepRuns, stepFailure } from "./steps.ts";
 import { WorkerDefinition } from "./worker-commands.ts";
 
 /** A schedule, and the command that its slots send. */
@@ -194,7 +194,7 @@ export class BuiltApp {
     return all;
   }
 
-  #queries(): Record<string, AnyRequestHandler<HandlerContext>> {
+  #queries(): Record<string, AnyRequestHandler<CapabilityContext>> {
     const { definition, space } = this.#parts;
     const all = Object.entries(definition.queries ?? {}).map(([type, one]) => {
       const { schema, handler, options } = asDefinition(one);
@@ -277,7 +277,7 @@ export class BuiltApp {
     if (failed === undefined) return bus.subscribe(topic, handle, withSpace);
     const onFailed: TransactionalOptions["onFailed"] = (failure, tx, { payload }) => {
       if (!event.fits(payload)) return;
-      return tracked(during, failed(failureOf(failure), new HandlerTx(tx, scope), event.read(payload) as never));
+      return tracked(during, failed(stepFailure(failure), new HandlerTx(tx, scope), event.read(payload) as never));
     };
     bus.subscribe(topic, handle, { ...withSpace, onFailed });
   }

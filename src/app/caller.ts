@@ -115,7 +115,7 @@ export interface CallOptions {
 
 /** Options of `kernel.events`. */
 export interface EventsOptions {
-  /** Events after this cursor, or all with `"start"`; those that come from now on unless given. */
+  /** Events after this cursor, or all with `"start"`; those after the call unless given. */
   readonly from?: string;
   /** Ends the iteration. */
   readonly signal?: AbortSignal;

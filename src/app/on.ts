@@ -10,7 +10,7 @@ import { EventDefinition } from "./event-definition.ts";
 import type { AppTx } from "./request.ts";
 
 /** Options of `on`. `Data` is the data of the event. */
-export interface OnOptions<Data = never> {
+export interface OnOptions<Data = unknown> {
   /** How often a delivery is tried in all, or a policy; once unless given. Then the event is a dead letter. */
   readonly retry?: Retry;
   /** A handler that takes longer has failed; 5 min unless given. */
@@ -52,12 +52,12 @@ export type OnFunction = (data: never, tx: AppTx) => unknown;
 export class OnDefinition<out Name extends string = string, out Output = unknown, in Input = never> {
   readonly event: EventDefinition<Name, Output, Input>;
   readonly does: OnFunction | Steps<never, unknown>;
-  readonly options: OnOptions;
+  readonly options: OnOptions<never>;
 
   constructor(
     event: EventDefinition<Name, Output, Input>,
     does: OnFunction | Steps<never, unknown>,
-    options: OnOptions,
+    options: OnOptions<never>,
   ) {
     this.event = event;
     this.does = does;
@@ -81,7 +81,7 @@ export function on<Name extends string, Output, Input, Result>(
 export function on<Name extends string, Output, Input>(
   event: EventDefinition<Name, Output, Input>,
   does: OnFunction | Steps<never, unknown>,
-  options: OnOptions = {},
+  options: OnOptions<never> = {},
 ): OnDefinition<Name, Output, Input> {
   if (!(event instanceof EventDefinition))
     throw new TypeError(`on(event, handler): the first argument comes from event("Name.Like", …), got ${show(event)}`);

@@ -109,9 +109,9 @@ export interface AppTx {
   /** The value as this transaction sees it, its own writes included. */
   get<T>(cell: Pick<TxCell<T>, "get">): T;
   set<T>(cell: TxCell<T>, value: NoInfer<T>): void;
-  /** Replaces the value by the result of `change`. */
-  update<T>(cell: TxCell<T>, change: (value: T) => NoInfer<T>): void;
-  delete(cell: Pick<TxCell<unknown>, "delete">): void;
+  /** Replaces the value by the result of `change`. `Next` keeps literals in the result as they are written. */
+  update<T, const Next extends T>(cell: TxCell<T>, change: (value: T) => Next): void;
+  delete(cell: Pick<TxCell<unknown>, "delete" | "node">): void;
   /** Adds elements at the end of a list. */
   push<E>(cell: TxList<E>, ...items: E[]): void;
   /** Replaces elements of a list. */

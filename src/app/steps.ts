@@ -89,7 +89,7 @@ export class StepRuns {
     const { steps, types } = this.#parts;
     if (!steps.failed || !this.#parts.event.fits(event.payload)) return;
     const data = this.#parts.event.read(event.payload) as never;
-    await this.#send(types.failed, event, { data, outcome: failureOf(failure) }, request);
+    await this.#send(types.failed, event, { data, outcome: stepFailure(failure) }, request);
   }
 
   async #run(event: Event, data: never, { signal, attempt }: HandlerContext): Promise<unknown> {
@@ -134,7 +134,7 @@ export class StepRuns {
 }
 
 /** For the `failed` of a subscription: why its handler has failed for good. */
-export function failureOf({ kind, message, thrown }: HandlerFailure): Failure {
+export function stepFailure({ kind, message, thrown }: HandlerFailure): Failure {
   if (kind === "died") return new Failure(500, message, { reason: "INTERRUPTED" });
   if (kind === "timeout") return new Failure(504, message);
   if (thrown === undefined) return new Failure(500, message);

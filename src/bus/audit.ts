@@ -5,7 +5,7 @@
 import { JOURNAL_PAGE_ROWS } from "../limits.ts";
 import { type CausalTree, causalTrees } from "../message/causal-trees.ts";
 import type { JsonObject } from "../message/json.ts";
-import { event } from "../message/lineage.ts";
+import { eventMessage } from "../message/lineage.ts";
 import type { JournalRow } from "../store/journal.ts";
 import type { Store } from "../store/store.ts";
 import type { RemovedConsumer } from "./consumer-removal.ts";
@@ -72,7 +72,7 @@ export async function recordAction(
   { host, store }: JournalReader,
   { by = UNNAMED, ...action }: OperatorAction,
 ): Promise<void> {
-  const message = event(host, "Sys.Audited", { by, ...action } as never as JsonObject);
+  const message = eventMessage(host, "Sys.Audited", { by, ...action } as never as JsonObject);
   await store.append([{ message, topic: message.type, source: "operator", as: { status: "done" } }]);
 }
 

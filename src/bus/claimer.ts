@@ -24,7 +24,7 @@ import { EventRun } from "./event-run.ts";
 import type { HeldEvents } from "./held-events.ts";
 import type { LeaseKeeper } from "./lease-keeper.ts";
 import type { BusObserver } from "./observation.ts";
-import { failureOf } from "./outcome.ts";
+import { runFailure } from "./outcome.ts";
 import type { Publisher } from "./publisher.ts";
 import type { TopicMatches } from "./topic-match.ts";
 
@@ -193,7 +193,7 @@ export class Claimer {
   async #fail(claim: Claim, kind: "unreadable" | "gave-up", error: string): Promise<void> {
     this.#parts.observe({ kind, event: claim.row.id, error });
     try {
-      await this.#parts.store.settle([failureOf(claim, error)]);
+      await this.#parts.store.settle([runFailure(claim, error)]);
     } catch (trouble) {
       // No run of this process has it: it goes back with its lease, and fails the next time.
       this.#parts.lease.doubt(claim.lease);

@@ -23,7 +23,7 @@ import type { HeldEvents } from "./held-events.ts";
 import type { BusObserver } from "./observation.ts";
 import { beginningOf, onFailedText, postponementOf, releaseOf, settlementOf } from "./outcome.ts";
 import type { Publisher } from "./publisher.ts";
-import type { RetryTimer } from "./retry-timer.ts";
+import type { RedeliveryTimer } from "./retry-timer.ts";
 import { SerialOrder } from "./serial-order.ts";
 import type { SettleQueue } from "./settle-queue.ts";
 import type { Slots } from "./slots.ts";
@@ -45,11 +45,11 @@ interface DeliveryParts {
   readonly settles: SettleQueue;
   readonly shares: TransactionalShare;
   readonly publisher: Publisher;
-  readonly retries: RetryTimer;
+  readonly retries: RedeliveryTimer;
   readonly observe: BusObserver;
 }
 
-export class Delivery implements ShareListener {
+export class Deliverer implements ShareListener {
   readonly #parts: DeliveryParts;
 
   constructor(parts: DeliveryParts) {

@@ -16,13 +16,13 @@ import { fromError } from "../message/error-data.ts";
 import type { Store } from "../store/store.ts";
 import type { Claimer } from "./claimer.ts";
 import type { Consumers } from "./consumers.ts";
-import type { Delivery } from "./delivery.ts";
+import type { Deliverer } from "./delivery.ts";
 import type { EventRun } from "./event-run.ts";
 import type { HeldEvents, HeldEventsListener } from "./held-events.ts";
 import type { LeaseKeeper, LeaseListener } from "./lease-keeper.ts";
 import type { BusObserver } from "./observation.ts";
 import { leavingOf, releaseOf } from "./outcome.ts";
-import type { RetryTimer } from "./retry-timer.ts";
+import type { RedeliveryTimer } from "./retry-timer.ts";
 import type { SerialOrder } from "./serial-order.ts";
 import type { SettleQueue } from "./settle-queue.ts";
 import type { Slots } from "./slots.ts";
@@ -35,10 +35,10 @@ export interface DispatcherParts {
   readonly slots: Slots;
   readonly serial: SerialOrder;
   readonly settles: SettleQueue;
-  readonly retries: RetryTimer;
+  readonly retries: RedeliveryTimer;
   readonly claimer: Claimer;
   readonly consumers: Consumers;
-  readonly delivery: Delivery;
+  readonly delivery: Deliverer;
   readonly observe: BusObserver;
 }
 

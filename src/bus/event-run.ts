@@ -13,8 +13,9 @@
  * A run is parked at one of two gates: the order of its serial key, or the slots of its subscription. Only that one
  * lets it go on. In every state but `over` the process holds the event's claim, as far as it knows.
  */
-import { NONE, withOne } from "../store/few.ts";
+
 import type { Delivery, Ending } from "../store/journal.ts";
+import { NONE, withOne } from "../store/small-list.ts";
 import type { Cancellable } from "../work/handler-call.ts";
 import type { HandlerFailure } from "../work/handler-options.ts";
 import { type Event, type EventFacts, makeEvent } from "./event.ts";

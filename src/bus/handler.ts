@@ -18,14 +18,20 @@ export type Handler<Payload = Json> = (event: Event<Payload>, context: HandlerCo
 export type TransactionalHandler<Payload = Json> = (event: Event<Payload>, tx: Tx) => unknown;
 
 /** Options of an event that a handler emits. */
-export interface EmitOptions {
+export interface HandlerEmitOptions {
   /** The publisher; the handler's subscriber unless given. */
   readonly source?: string;
 }
 
 /** Publishes on behalf of a handler, as a consequence of the event it handles. */
 export interface Emitter {
-  emitNow(cause: Event, subscriberId: string, topic: string, payload: unknown, options?: EmitOptions): Promise<number>;
+  emitNow(
+    cause: Event,
+    subscriberId: string,
+    topic: string,
+    payload: unknown,
+    options?: HandlerEmitOptions,
+  ): Promise<number>;
 }
 
 /** Facts for one call of a handler. */
@@ -84,7 +90,7 @@ export class HandlerContext {
    * Publishes a consequence of the event: same correlation, caused by it. It is published at once, also if the handler
    * fails. Once the signal is aborted nothing is published any more, and it rejects.
    */
-  emit(topic: string, payload: unknown, options?: EmitOptions): Promise<number> {
+  emit(topic: string, payload: unknown, options?: HandlerEmitOptions): Promise<number> {
     const { reason } = this.#cancellation;
     if (reason !== undefined) return leftBehind(topic, reason);
     return this.#emitter.emitNow(this.#event, this.subscriberId, topic, payload, options);

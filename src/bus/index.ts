@@ -16,7 +16,7 @@ export { type Store, StoreError, type StoreErrorCode } from "../store/store.ts";
 export type { AskOptions } from "../work/ask.ts";
 export type { WorkSpace } from "../work/attempt.ts";
 export type { HandlerFailure, HandlerOptions } from "../work/handler-options.ts";
-export type { MessageOptions, TimerOptions as TxTimerOptions } from "../work/outbox.ts";
+export type { MessageOptions, TxTimerOptions } from "../work/outbox.ts";
 export type { Backoff, Retry, RetryPolicy } from "../work/retry-policy.ts";
 export type { Tx, TxCell, TxList } from "../work/tx.ts";
 export { WorkError, type WorkErrorCode } from "../work/work-error.ts";

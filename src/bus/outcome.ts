@@ -9,8 +9,9 @@
  * Each delivery has its own next attempt. The row is due at the earliest of them. A declared consumer that does not run
  * here gets a `waiting` delivery, and the row waits for a process that runs it.
  */
-import { NONE } from "../store/few.ts";
+
 import type { Claim, Delivery, Ending, Settlement } from "../store/journal.ts";
+import { NONE } from "../store/small-list.ts";
 import type { Missing } from "./event-run.ts";
 import { DONE, type EventRun, type StepResult } from "./event-run.ts";
 
@@ -30,7 +31,7 @@ export function settlementOf(run: EventRun, last?: StepResult): Settlement {
 }
 
 /** A row for which no handler is called has failed, together with its pending retries. */
-export function failureOf({ row: { id, deliveries }, lease, attempt }: Claim, error: string): Settlement {
+export function runFailure({ row: { id, deliveries }, lease, attempt }: Claim, error: string): Settlement {
   const due = deliveries.filter(({ status }) => status === "retry" || status === "waiting");
   return { id, lease, attempt, outcome: { kind: "failed", error }, deliveries: due.map(asFailed) };
 }

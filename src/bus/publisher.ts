@@ -14,7 +14,7 @@ import { DEPTH_MAX, OBJECT_KEYS_MAX, PAYLOAD_BYTES_MAX } from "../limits.ts";
 import { checkMessage, ID_LENGTH_MAX, isId, type Message } from "../message/envelope.ts";
 import { isCleanText, type JsonLimits } from "../message/json.ts";
 import { cloneJson } from "../message/json-copy.ts";
-import { causedBy, event as eventMessage, type Lineage } from "../message/lineage.ts";
+import { causedBy, eventMessage, type Lineage } from "../message/lineage.ts";
 import { problemText, show, within } from "../message/problem.ts";
 import type { CommitOutcome } from "../store/commit.ts";
 import type { JournalEntry } from "../store/journal.ts";
@@ -23,7 +23,7 @@ import type { AppendOutcome, Store } from "../store/store.ts";
 import { BusError, notPublished } from "./bus-error.ts";
 import type { Event } from "./event.ts";
 import { EventRun, type RunClaim } from "./event-run.ts";
-import type { EmitOptions, Emitter } from "./handler.ts";
+import type { Emitter, HandlerEmitOptions } from "./handler.ts";
 import type { HeldEvents } from "./held-events.ts";
 import type { JournalSignal } from "./journal-signal.ts";
 import type { LeaseKeeper } from "./lease-keeper.ts";
@@ -180,7 +180,7 @@ export class Publisher implements Emitter {
     subscriberId: string,
     topic: string,
     payload: unknown,
-    { source = subscriberId }: EmitOptions = {},
+    { source = subscriberId }: HandlerEmitOptions = {},
   ): Promise<number> {
     return this.publish({ topic, source, payload }, causedBy(cause.message));
   }

@@ -8,7 +8,7 @@ import { fromError } from "../message/error-data.ts";
 import type { Store } from "../store/store.ts";
 import type { BusObserver } from "./observation.ts";
 
-export class RetryTimer {
+export class RedeliveryTimer {
   readonly #host: Host;
   readonly #store: Store;
   readonly #observe: BusObserver;

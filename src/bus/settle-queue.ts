@@ -24,7 +24,7 @@ import type { HeldEvents } from "./held-events.ts";
 import type { BusObserver } from "./observation.ts";
 import { settlementOf } from "./outcome.ts";
 import type { Publisher } from "./publisher.ts";
-import type { RetryTimer } from "./retry-timer.ts";
+import type { RedeliveryTimer } from "./retry-timer.ts";
 import type { TopicMatches } from "./topic-match.ts";
 
 /** Runs and their settlements, side by side, so that the list for the store is made once. */
@@ -37,7 +37,7 @@ export class SettleQueue {
   readonly #host: Host;
   readonly #store: Store;
   readonly #held: HeldEvents;
-  readonly #retries: RetryTimer;
+  readonly #retries: RedeliveryTimer;
   readonly #observe: BusObserver;
   readonly #publisher: Publisher;
   readonly #matches: TopicMatches;
@@ -55,7 +55,7 @@ export class SettleQueue {
     host: Host;
     store: Store;
     held: HeldEvents;
-    retries: RetryTimer;
+    retries: RedeliveryTimer;
     publisher: Publisher;
     matches: TopicMatches;
     observe: BusObserver;

@@ -13,7 +13,7 @@ import {
   cursorOf,
   type JournalPage,
   type JournalPosition,
-  laneOf,
+  journalLaneOf,
   passing,
   positionOf,
 } from "../store/journal-position.ts";
@@ -64,7 +64,7 @@ export async function* tail(parts: TailParts, options: TailOptions): AsyncGenera
     for (const [at, row] of page.rows.entries()) {
       if (signal?.aborted) return;
       if (resumes) requireWhole(page, at, passed);
-      passed = passing(passed, page.end.history, laneOf(row), row.id);
+      passed = passing(passed, page.end.history, journalLaneOf(row), row.id);
       if (topic === undefined || matchesTopic(topic, row.topic)) yield { ...row, cursor: cursorOf(passed) };
     }
     if (resumes) requireWhole(page, page.rows.length, passed);

@@ -10,7 +10,7 @@ import { INSPECT } from "../message/inspect.ts";
 import { Fingerprints } from "../scheduler/basis-row.ts";
 import { ComputedError } from "../scheduler/computed-error.ts";
 import type { ErrorListener } from "../scheduler/introspection.ts";
-import type { Address, NodeSpec, RunHandle, SchedulerNode } from "../scheduler/node.ts";
+import type { NodeAddress, NodeSpec, RunHandle, SchedulerNode } from "../scheduler/node.ts";
 import { Scheduler } from "../scheduler/scheduler.ts";
 import { gaveUp } from "../scheduler/unfinished.ts";
 import { ambientClearance, withClearance } from "../store/clearance.ts";
@@ -168,7 +168,7 @@ export abstract class BaseSpace implements LinkTargets, AsyncDisposable {
   }
 
   /** The cell that reads the place and is made of links: a list, the result of a piece. */
-  abstract readerOf(address: Address): Cell<unknown> | undefined;
+  abstract readerOf(address: NodeAddress): Cell<unknown> | undefined;
 
   /** Called by `close` when commands have ended. */
   protected abstract closePieces(): void;

@@ -13,7 +13,7 @@ import { rejected } from "../store/rejection.ts";
 import type { Replica } from "../store/replica.ts";
 import { Attempt } from "../work/attempt.ts";
 import type { Cell, ListCell } from "./cell.ts";
-import { conclude } from "./transact.ts";
+import { commitAttempt } from "./transact.ts";
 
 /** Options of `space.begin`. */
 export interface BeginOptions {
@@ -76,7 +76,7 @@ export class CellTransaction implements Disposable {
     attempt.requireOpen();
     if (attempt.unready?.kind === "nodes") throw notUpToDate(attempt.unready.read.address);
     attempt.seal();
-    const outcome = conclude(attempt).outcome ?? Promise.resolve(NOT_LOADED);
+    const outcome = commitAttempt(attempt).outcome ?? Promise.resolve(NOT_LOADED);
     void outcome.then((answer) => {
       if (answer.kind === "committed") attempt.lineage.confirm();
       else attempt.lineage.fail(answer.message);

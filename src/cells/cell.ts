@@ -5,13 +5,13 @@
 import { equal } from "../message/equality.ts";
 import type { Json } from "../message/json.ts";
 import { getAt, type Path } from "../message/path.ts";
-import type { Address, NodeSpec, RunHandle } from "../scheduler/node.ts";
+import type { NodeAddress, NodeSpec, RunHandle } from "../scheduler/node.ts";
 import { admit, handOut, notAdmitted } from "../store/admit.ts";
 import { labelOf } from "../store/label.ts";
 import { ConfirmedCalls } from "./confirmed-calls.ts";
 import { labelPlace } from "./labels.ts";
 import { followLinks, type LinkTargets, readOn, readShape, readThrough, requireReady } from "./links.ts";
-import { Place } from "./place.ts";
+import { LazyPlace } from "./place.ts";
 import { requireValid, type StandardSchema } from "./schema.ts";
 import type { Below, KeyOf } from "./value-types.ts";
 
@@ -86,7 +86,7 @@ export interface SinkOptions {
   readonly confirmed?: boolean;
 }
 
-export type SubscribeOptions = Omit<SinkOptions, "whileLoading" | "confirmed">;
+export type CellSubscribeOptions = Omit<SinkOptions, "whileLoading" | "confirmed">;
 
 /** How certain the value is that a sink is called with. */
 export interface Seen {
@@ -104,16 +104,16 @@ export interface PullOptions {
 export type ListCell<Element> = Cell<readonly Element[] | undefined>;
 
 /** A typed place in a document: it is read, written and observed. */
-export class Cell<out T = unknown> extends Place {
+export class Cell<out T = unknown> extends LazyPlace {
   readonly #options: OwnOptions<T>;
 
-  constructor(address: Address | undefined, targets: LinkTargets, options: OwnOptions<T> = NO_OPTIONS) {
+  constructor(address: NodeAddress | undefined, targets: LinkTargets, options: OwnOptions<T> = NO_OPTIONS) {
     super(address, targets);
     this.#options = options;
   }
 
   /** Declares the label again: the stored label of a dropped document is known only when it is loaded. */
-  protected override foundAgain(address: Address): Address {
+  protected override foundAgain(address: NodeAddress): NodeAddress {
     const { label } = this.#options;
     if (label !== undefined) this.scheduler.parts.flow.declare(address, labelOf(label));
     return address;
@@ -140,7 +140,7 @@ export class Cell<out T = unknown> extends Place {
     return this.scheduler.untracked(() => this.get());
   }
 
-  #found(address: Address, there: Json | undefined): T {
+  #found(address: NodeAddress, there: Json | undefined): T {
     const value = handOut(readOn(address, there, this.targets));
     if (value !== undefined) return value as T;
     requireReady(address, this.targets);
@@ -246,7 +246,7 @@ export class Cell<out T = unknown> extends Place {
    * Calls back with the value once it is loaded, and whenever it has changed, until the returned function is called. In
    * an app only with values that the store has confirmed. `sink` is the part below it, with more options.
    */
-  subscribe(callback: (value: T) => unknown, options: SubscribeOptions = {}): () => void {
+  subscribe(callback: (value: T) => unknown, options: CellSubscribeOptions = {}): () => void {
     return this.sink((value) => callback(value), {
       ...options,
       whileLoading: false,
@@ -334,7 +334,7 @@ export class Cell<out T = unknown> extends Place {
   }
 
   /** The place of a write; writes the default of the cell above first if that cell has no value. */
-  #begun(): Address {
+  #begun(): NodeAddress {
     const { above } = this.#options;
     if (above) above.#writeDefault();
     return this.#writable();
@@ -350,7 +350,7 @@ export class Cell<out T = unknown> extends Place {
   }
 
   /** The place of a write to this cell: through links above it, not through a link at it. */
-  #writable(): Address {
+  #writable(): NodeAddress {
     const { address } = this;
     const { parent } = address;
     if (parent === null) return address;

@@ -9,7 +9,7 @@
  */
 import { TOTAL_SLOTS } from "../limits.ts";
 import type { JsonObject } from "../message/json.ts";
-import type { Address } from "../scheduler/node.ts";
+import type { NodeAddress } from "../scheduler/node.ts";
 import { type IndexHome, requireLoaded } from "./ordered-index.ts";
 
 /** The change of totals by one element. */
@@ -42,7 +42,7 @@ export class Totals {
     return this.#sum(this.#total(group), ["sums", name]);
   }
 
-  #change(total: Address, path: readonly string[], by: number): void {
+  #change(total: NodeAddress, path: readonly string[], by: number): void {
     const { scheduler, replica } = this.#home;
     const slot = slotOf(replica.session);
     const counter = total.at([...path, slot]);
@@ -54,7 +54,7 @@ export class Totals {
   }
 
   /** Writes the objects above a counter that are not there yet. They stay, so later writes only look. */
-  #makeRoom(total: Address, path: readonly string[]): void {
+  #makeRoom(total: NodeAddress, path: readonly string[]): void {
     const { scheduler } = this.#home;
     for (let length = 0; length <= path.length; length++) {
       const place = total.at(path.slice(0, length));
@@ -64,14 +64,14 @@ export class Totals {
     }
   }
 
-  #sum(total: Address, path: readonly string[]): number {
+  #sum(total: NodeAddress, path: readonly string[]): number {
     const { scheduler } = this.#home;
     const slots = scheduler.parts.runner.read(total.at(path)) as JsonObject | undefined;
     if (slots === undefined) requireLoaded(scheduler, total);
     return Object.values(slots ?? {}).reduce<number>((sum, value) => sum + (value as number), 0);
   }
 
-  #total(group: string): Address {
+  #total(group: string): NodeAddress {
     return this.#home.document(group === "" ? this.#prefix : `${this.#prefix}/${group}`);
   }
 }

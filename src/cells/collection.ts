@@ -7,7 +7,7 @@
  */
 import { COLLECTION_PAGE_MAX } from "../limits.ts";
 import { isCleanText, type Json } from "../message/json.ts";
-import type { Address } from "../scheduler/node.ts";
+import type { NodeAddress } from "../scheduler/node.ts";
 import { SHARED_SCOPE } from "../store/document.ts";
 import type { Replica } from "../store/replica.ts";
 import type { BaseSpace } from "./base-space.ts";
@@ -259,7 +259,7 @@ export class Collection<T, Names extends string = string, Sums extends string = 
   // Writing
   // ------------------------------------------------------------------------------------------------------------------
 
-  #write(id: string, address: Address, write: () => void): void {
+  #write(id: string, address: NodeAddress, write: () => void): void {
     const { scheduler } = this.#space;
     if (scheduler.running?.kind === "computation")
       throw misuse(`computed value ${scheduler.running.id} must not write to collection "${this.name}"; use an effect`);
@@ -268,7 +268,7 @@ export class Collection<T, Names extends string = string, Sums extends string = 
     else this.#space.late.write(address.home, code);
   }
 
-  #writeNow(id: string, address: Address, write: () => void): void {
+  #writeNow(id: string, address: NodeAddress, write: () => void): void {
     const { scheduler } = this.#space;
     const before = scheduler.parts.runner.read(address) as T | undefined;
     const was = before === undefined ? NOTHING : this.#derive(id, before);
@@ -287,7 +287,7 @@ export class Collection<T, Names extends string = string, Sums extends string = 
   }
 
   /** The keys of the changed element. If they are refused, the write is rolled back before the error is thrown. */
-  #deriveOr(id: string, address: Address, takeBack: () => void): Derived {
+  #deriveOr(id: string, address: NodeAddress, takeBack: () => void): Derived {
     const element = this.#space.scheduler.parts.runner.glance(address) as T | undefined;
     if (element === undefined) return NOTHING;
     try {
@@ -334,7 +334,7 @@ export class Collection<T, Names extends string = string, Sums extends string = 
     return Object.fromEntries(sums);
   }
 
-  #document(id: string): Address {
+  #document(id: string): NodeAddress {
     return this.#space.scheduler.parts.documents.root(this.#replica, { scope: SHARED_SCOPE, id });
   }
 }

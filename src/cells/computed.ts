@@ -1,7 +1,7 @@
 /** The output of a computation: a cell that only its node writes. */
 import { INSPECT } from "../message/inspect.ts";
 import { setComputed } from "../scheduler/computed-error.ts";
-import type { Address, SchedulerNode } from "../scheduler/node.ts";
+import type { NodeAddress, SchedulerNode } from "../scheduler/node.ts";
 import { LabelError } from "../store/label.ts";
 import { Cell, type OwnOptions } from "./cell.ts";
 import { type LinkTargets, refuse } from "./links.ts";
@@ -15,7 +15,7 @@ export class Computed<out T = unknown> extends Cell<T> {
     this.node = node;
   }
 
-  protected override locate(): Address {
+  protected override locate(): NodeAddress {
     const output = this.scheduler.parts.documents.outputOf(this.node);
     if (output === undefined) throw new Error(`node ${this.node.id} has no output`);
     return output;

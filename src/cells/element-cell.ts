@@ -1,7 +1,7 @@
 /**
  * The cell of an element of a collection, or of a place in it: a write updates the indexes and totals too. SPEC: R93.
  */
-import type { Address } from "../scheduler/node.ts";
+import type { NodeAddress } from "../scheduler/node.ts";
 import { Cell, type ListCell, type OwnOptions } from "./cell.ts";
 import type { LinkTargets } from "./links.ts";
 import type { Below, KeyOf } from "./value-types.ts";
@@ -17,7 +17,7 @@ export interface ElementWrites<T> {
 export class ElementCell<out T> extends Cell<T> {
   readonly #writes: ElementWrites<T>;
 
-  constructor(address: Address, targets: LinkTargets, writes: ElementWrites<T>, options?: OwnOptions<T>) {
+  constructor(address: NodeAddress, targets: LinkTargets, writes: ElementWrites<T>, options?: OwnOptions<T>) {
     super(address, targets, options);
     this.#writes = writes;
   }

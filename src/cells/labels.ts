@@ -5,8 +5,8 @@
  */
 import type { Host } from "../host/host.ts";
 import type { JsonObject } from "../message/json.ts";
-import { event } from "../message/lineage.ts";
-import type { Address } from "../scheduler/node.ts";
+import { eventMessage } from "../message/lineage.ts";
+import type { NodeAddress } from "../scheduler/node.ts";
 import type { Scheduler } from "../scheduler/scheduler.ts";
 import type { CommitOutcome } from "../store/commit.ts";
 import { isWithin, join, type Label, LabelError, labelOf, PUBLIC } from "../store/label.ts";
@@ -18,7 +18,7 @@ const TOPIC = "label.declassified";
 
 /** A cell, as far as labels need it. */
 interface LabelledPlace {
-  readonly address: Address;
+  readonly address: NodeAddress;
   pull(): Promise<unknown>;
 }
 
@@ -30,7 +30,7 @@ export type Declassification =
   | { readonly remove: readonly string[]; readonly reason: string };
 
 /** Adds names to the label of a place; resolves when that is durable. */
-export function labelPlace(scheduler: Scheduler, address: Address, names: readonly string[]): Promise<void> {
+export function labelPlace(scheduler: Scheduler, address: NodeAddress, names: readonly string[]): Promise<void> {
   const label = labelOf(names);
   if (isWithin(label, storedAt(address))) return Promise.resolve();
   if (scheduler.running !== undefined || scheduler.attempt !== undefined) {
@@ -45,7 +45,7 @@ export function labelPlace(scheduler: Scheduler, address: Address, names: readon
   return stored;
 }
 
-async function store(scheduler: Scheduler, address: Address, label: Label): Promise<void> {
+async function store(scheduler: Scheduler, address: NodeAddress, label: Label): Promise<void> {
   const { document, path } = address;
   const { replica } = address.home;
   const loaded = replica.load([document]);
@@ -120,17 +120,17 @@ async function copyOut(
 }
 
 function journal(host: Host, transaction: Transaction, data: JsonObject): void {
-  const message = event(host, "Label.Declassified", data);
+  const message = eventMessage(host, "Label.Declassified", data);
   transaction.entries.push({ message, topic: TOPIC, source: "labels", as: { status: "pending" } });
 }
 
 /** Keeps the document of an address in memory until the result is disposed. */
-function held(address: Address): Disposable {
+function held(address: NodeAddress): Disposable {
   address.hold();
   return { [Symbol.dispose]: () => address.letGo() };
 }
 
-function storedAt({ document, path }: Address): Label {
+function storedAt({ document, path }: NodeAddress): Label {
   return document.labels?.stored(path) ?? PUBLIC;
 }
 

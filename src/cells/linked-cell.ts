@@ -4,7 +4,7 @@
  * value is data and stays a link there; `key` follows it. SPEC: R25, P1, P2.
  */
 import { isJsonObject, type Json, type JsonObject } from "../message/json.ts";
-import type { Address } from "../scheduler/node.ts";
+import type { NodeAddress } from "../scheduler/node.ts";
 import { asLink } from "../store/document.ts";
 import { Cell, type OwnOptions } from "./cell.ts";
 import { followLinks, type LinkTargets } from "./links.ts";
@@ -15,7 +15,11 @@ export class LinkedCell<T> extends Cell<T> {
   /** The target cell of the link, if known; else `readerOf` may find one at the end of the links. */
   readonly #standsFor: () => Cell<unknown> | undefined;
 
-  constructor(address: Address, targets: LinkTargets, standsFor: () => Cell<unknown> | undefined = () => undefined) {
+  constructor(
+    address: NodeAddress,
+    targets: LinkTargets,
+    standsFor: () => Cell<unknown> | undefined = () => undefined,
+  ) {
     super(address, targets);
     this.#standsFor = standsFor;
   }
@@ -40,7 +44,12 @@ export type RecordPart = Cell<unknown> | "link" | undefined;
 export class LinkedRecord<T> extends Cell<T> {
   readonly #part: (name: string) => RecordPart;
 
-  constructor(address: Address, targets: LinkTargets, part: (name: string) => RecordPart, options: OwnOptions<T> = {}) {
+  constructor(
+    address: NodeAddress,
+    targets: LinkTargets,
+    part: (name: string) => RecordPart,
+    options: OwnOptions<T> = {},
+  ) {
     super(address, targets, options);
     this.#part = part;
   }

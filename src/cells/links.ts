@@ -6,7 +6,7 @@
 import { LINK_HOPS_MAX } from "../limits.ts";
 import type { Json, JsonObject } from "../message/json.ts";
 import { MillraceError } from "../message/millrace-error.ts";
-import type { Address, NodeSpec } from "../scheduler/node.ts";
+import type { NodeAddress, NodeSpec } from "../scheduler/node.ts";
 import type { Scheduler } from "../scheduler/scheduler.ts";
 import { asLink, LINK_KEY, type Link } from "../store/document.ts";
 import type { Replica } from "../store/replica.ts";
@@ -20,7 +20,7 @@ export interface LinkTargets {
   /** The replica of a space by name; throws if it is not open here. */
   replica(space: string): Replica;
   /** The cell for a value that consists of links: a list, the result of a piece. */
-  readerOf(address: Address): { get(): unknown } | undefined;
+  readerOf(address: NodeAddress): { get(): unknown } | undefined;
   /** Whether sinks are called with confirmed state by default. */
   readonly observesConfirmed: boolean;
   /**
@@ -36,13 +36,13 @@ export interface LinkTargets {
 }
 
 /** The value at an address, through links, registered as read. */
-export function readThrough(address: Address, targets: LinkTargets): Json | undefined {
+export function readThrough(address: NodeAddress, targets: LinkTargets): Json | undefined {
   // Read before looking for links: the read brings the value up to date.
   return readOn(address, targets.scheduler.parts.runner.read(address), targets);
 }
 
 /** The value at the end of the links from an address that was just read; the value itself if there are none. */
-export function readOn(address: Address, value: Json | undefined, targets: LinkTargets): Json | undefined {
+export function readOn(address: NodeAddress, value: Json | undefined, targets: LinkTargets): Json | undefined {
   let at = address;
   let found = value;
   for (let hops = 0; hops <= LINK_HOPS_MAX; hops++) {
@@ -55,7 +55,7 @@ export function readOn(address: Address, value: Json | undefined, targets: LinkT
 }
 
 /** The value at the end of the links, registered as a shallow read: kind, keys, length, or a plain value. */
-export function readShape(address: Address, targets: LinkTargets): Json | undefined {
+export function readShape(address: NodeAddress, targets: LinkTargets): Json | undefined {
   let at = address;
   for (let hops = 0; hops <= LINK_HOPS_MAX; hops++) {
     const found = targets.scheduler.parts.runner.read(at, true);
@@ -67,7 +67,7 @@ export function readShape(address: Address, targets: LinkTargets): Json | undefi
 }
 
 /** The address for a write to this one; the same if there is no link on the way. */
-export function followLinks(address: Address, targets: LinkTargets): Address {
+export function followLinks(address: NodeAddress, targets: LinkTargets): NodeAddress {
   let at = address;
   for (let hops = 0; hops <= LINK_HOPS_MAX; hops++) {
     const place = firstLink(at, targets.scheduler.parts.runner.glance(at), targets);
@@ -77,13 +77,13 @@ export function followLinks(address: Address, targets: LinkTargets): Address {
   throw tooManyHops(address);
 }
 
-function hop({ address, link }: LinkPlace, at: Address, targets: LinkTargets): Address {
+function hop({ address, link }: LinkPlace, at: NodeAddress, targets: LinkTargets): NodeAddress {
   targets.scheduler.parts.runner.read(address, true);
   return targetOf(link, address, targets).at(at.path.slice(address.level));
 }
 
 /** The target of a link at the given address. */
-export function targetOf(link: Link, place: Address, targets: LinkTargets): Address {
+export function targetOf(link: Link, place: NodeAddress, targets: LinkTargets): NodeAddress {
   const space = link.space === undefined ? place.home.replica : targets.replica(link.space);
   return targets.scheduler.parts.documents.root(space, link).at(link.path);
 }
@@ -102,12 +102,12 @@ export function tooManyHops(from: { toString(): string }): LinkError {
 }
 
 interface LinkPlace {
-  readonly address: Address;
+  readonly address: NodeAddress;
   readonly link: Link;
 }
 
 /** The outermost link on the way to an address, or at it. `value` is the value at the address. */
-function firstLink(address: Address, value: Json | undefined, targets: LinkTargets): LinkPlace | undefined {
+function firstLink(address: NodeAddress, value: Json | undefined, targets: LinkTargets): LinkPlace | undefined {
   const { parent } = address;
   if (parent !== null) {
     const above = firstLink(parent, targets.scheduler.parts.runner.glance(parent), targets);
@@ -120,7 +120,7 @@ function firstLink(address: Address, value: Json | undefined, targets: LinkTarge
 }
 
 /** Throws in plain code if a value is absent only because its document is not loaded. */
-export function requireReady(address: Address, targets: LinkTargets): void {
+export function requireReady(address: NodeAddress, targets: LinkTargets): void {
   if (!targets.refusesUnloaded) return;
   const place = followLinks(address, targets);
   if (!place.document.isReadable) refuse(place, targets, place.document.loadError);

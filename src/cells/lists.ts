@@ -4,7 +4,7 @@
  * list of links to theirs. Children run when their output is read or observed.
  */
 import type { Json } from "../message/json.ts";
-import { type Address, computationAt, type RunHandle, type SchedulerNode } from "../scheduler/node.ts";
+import { computationAt, type NodeAddress, type RunHandle, type SchedulerNode } from "../scheduler/node.ts";
 import { handOut } from "../store/admit.ts";
 import { asLink } from "../store/document.ts";
 import type { BaseSpace } from "./base-space.ts";
@@ -16,7 +16,7 @@ import { Children, type Each, type ListOptions } from "./list-children.ts";
 /** An element that is a link, and its target. */
 interface Followed {
   readonly element: Json;
-  readonly address: Address;
+  readonly address: NodeAddress;
 }
 
 /**
@@ -53,7 +53,7 @@ export class List<R> extends Cell<readonly R[]> {
   }
 
   /** Undefined for an element that is no link. */
-  #firstTime(element: Json, place: Address): Followed | undefined {
+  #firstTime(element: Json, place: NodeAddress): Followed | undefined {
     const link = asLink(element);
     if (link === undefined) return undefined;
     return { element, address: targetOf(link, place, this.targets) };
@@ -91,7 +91,7 @@ function childrenOf<E, R>(
 }
 
 /** The list with its output at an address. */
-export function listAt({ parent, home }: Address): List<unknown> | undefined {
+export function listAt({ parent, home }: NodeAddress): List<unknown> | undefined {
   const node = parent === null ? computationAt(home) : undefined;
   return node && lists.get(node);
 }

@@ -8,7 +8,7 @@
  */
 import { INDEX_PAGE_MAX } from "../limits.ts";
 import type { Json, JsonObject } from "../message/json.ts";
-import type { Address } from "../scheduler/node.ts";
+import type { NodeAddress } from "../scheduler/node.ts";
 import type { Scheduler } from "../scheduler/scheduler.ts";
 import { handOut } from "../store/admit.ts";
 import type { Replica } from "../store/replica.ts";
@@ -31,7 +31,7 @@ export interface IndexEntry {
 export interface IndexHome {
   readonly scheduler: Scheduler;
   readonly replica: Replica;
-  document(id: string): Address;
+  document(id: string): NodeAddress;
   newId(): string;
 }
 
@@ -39,7 +39,7 @@ type Pages = { readonly [lowestKey: string]: string };
 
 /** A page on the way to a leaf, and the key under which it has the next page. */
 interface Step {
-  readonly page: Address;
+  readonly page: NodeAddress;
   readonly key: string;
 }
 
@@ -95,7 +95,7 @@ export class OrderedIndex {
     return found;
   }
 
-  #collect(page: Address, range: KeyRange, found: IndexEntry[]): void {
+  #collect(page: NodeAddress, range: KeyRange, found: IndexEntry[]): void {
     const children = this.#inner(page);
     if (children === undefined) return;
     const keys = sortedKeys(children);
@@ -112,7 +112,7 @@ export class OrderedIndex {
     }
   }
 
-  #collectLeaf(leaf: Address, { from, to, after, limit }: KeyRange, found: IndexEntry[]): void {
+  #collectLeaf(leaf: NodeAddress, { from, to, after, limit }: KeyRange, found: IndexEntry[]): void {
     const page = this.#read(leaf) as Pages | undefined;
     if (page === undefined) return;
     const isWithin = (key: string) =>
@@ -134,7 +134,7 @@ export class OrderedIndex {
   }
 
   /** The way to the leaf of a key; undefined while there is no leaf. */
-  #descend(key: string): { readonly leaf: Address; readonly steps: readonly Step[] } | undefined {
+  #descend(key: string): { readonly leaf: NodeAddress; readonly steps: readonly Step[] } | undefined {
     const steps: Step[] = [];
     let page = this.#page(ROOT);
     for (;;) {
@@ -156,7 +156,7 @@ export class OrderedIndex {
   /**
    * Moves the upper half of a page to a new one. A key at the very end moves alone, so that ordered inserts fill pages.
    */
-  #split(page: Address, steps: readonly Step[], inserted: string): void {
+  #split(page: NodeAddress, steps: readonly Step[], inserted: string): void {
     const content = this.#read(page) as Pages;
     const keys = Object.keys(content).sort(byUnits);
     const half = keys.at(-1) === inserted ? keys.length - 1 : keys.length >> 1;
@@ -178,7 +178,7 @@ export class OrderedIndex {
   }
 
   /** Removes an empty page, and the pages above it that become empty. The root stays. */
-  #remove(page: Address, steps: readonly Step[]): void {
+  #remove(page: NodeAddress, steps: readonly Step[]): void {
     const parent = steps.at(-1);
     if (parent === undefined) return;
     const { scheduler } = this.#home;
@@ -191,7 +191,7 @@ export class OrderedIndex {
   }
 
   /** Makes `key` the lowest key of a page and of the first pages below it, if its first page was removed. */
-  #extend(page: Address, key: string): void {
+  #extend(page: NodeAddress, key: string): void {
     const children = this.#inner(page) as Pages;
     const first = sortedKeys(children)[0] as string;
     if (first <= key) return;
@@ -208,16 +208,16 @@ export class OrderedIndex {
     return id;
   }
 
-  #page(id: string): Address {
+  #page(id: string): NodeAddress {
     return this.#home.document(`${this.#prefix}/${id}`);
   }
 
   /** The children of the root or of an inner page; undefined for a root that was never written. */
-  #inner(page: Address): Pages | undefined {
+  #inner(page: NodeAddress): Pages | undefined {
     return this.#read(page) as Pages | undefined;
   }
 
-  #read(page: Address): Json | undefined {
+  #read(page: NodeAddress): Json | undefined {
     const value = this.#home.scheduler.parts.runner.read(page);
     if (value === undefined) requireLoaded(this.#home.scheduler, page);
     return handOut(value);
@@ -225,7 +225,7 @@ export class OrderedIndex {
 }
 
 /** Throws for plain code and attempts if a document is not loaded. The scheduler runs a node again when it is. */
-export function requireLoaded(scheduler: Scheduler, { document, home: { root } }: Address): void {
+export function requireLoaded(scheduler: Scheduler, { document, home: { root } }: NodeAddress): void {
   if (document.isReadable || scheduler.parts.runner.glance(root) !== undefined) return;
   scheduler.parts.runner.read(root, true);
   if (scheduler.running !== undefined) return;

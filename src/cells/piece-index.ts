@@ -9,7 +9,7 @@
  * synchronous code reads the index.
  */
 import type { Json } from "../message/json.ts";
-import type { Address } from "../scheduler/node.ts";
+import type { NodeAddress } from "../scheduler/node.ts";
 import type { Change, Notification } from "../store/change.ts";
 import { SHARED_SCOPE } from "../store/document.ts";
 import type { BaseSpace } from "./base-space.ts";
@@ -149,11 +149,11 @@ export class PieceIndex {
     });
   }
 
-  #placeOf(id: string): Address {
+  #placeOf(id: string): NodeAddress {
     return this.#bucketOf(id).address.child(id);
   }
 
-  #ownedBy(id: string): Address {
+  #ownedBy(id: string): NodeAddress {
     return this.#placeOf(id).child("owns");
   }
 

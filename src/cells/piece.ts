@@ -14,7 +14,7 @@ import { equal } from "../message/equality.ts";
 import { thrownText } from "../message/error-data.ts";
 import { INSPECT } from "../message/inspect.ts";
 import type { Json } from "../message/json.ts";
-import type { Address, RunHandle } from "../scheduler/node.ts";
+import type { NodeAddress, RunHandle } from "../scheduler/node.ts";
 import type { BaseSpace, NodeOptions } from "./base-space.ts";
 import { Cell, type CellOptions, type ListCell } from "./cell.ts";
 import type { Computed } from "./computed.ts";
@@ -361,7 +361,7 @@ class PieceStream<T> extends Stream<T> {
   readonly #keep: (remove: () => void) => void;
 
   constructor(
-    address: Address,
+    address: NodeAddress,
     targets: LinkTargets,
     schema: StandardSchema<T> | undefined,
     keep: (remove: () => void) => void,

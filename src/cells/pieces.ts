@@ -4,7 +4,7 @@
  * of the calls. SPEC: P2-P4, P6-P8.
  */
 import { thrownText } from "../message/error-data.ts";
-import type { Address } from "../scheduler/node.ts";
+import type { NodeAddress } from "../scheduler/node.ts";
 import { SHARED_SCOPE } from "../store/document.ts";
 import type { BaseSpace } from "./base-space.ts";
 import type { Cell } from "./cell.ts";
@@ -60,7 +60,7 @@ export class Pieces implements PieceHome, Launcher {
   }
 
   /** The result of the piece at an address. */
-  resultAt({ parent, home }: Address): Cell<unknown> | undefined {
+  resultAt({ parent, home }: NodeAddress): Cell<unknown> | undefined {
     const { document, replica } = home;
     const isOwn = parent === null && document.scope === SHARED_SCOPE && replica.space === this.space.name;
     return isOwn ? this.results.get(document.id) : undefined;

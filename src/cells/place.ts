@@ -5,31 +5,31 @@
  */
 import { INSPECT } from "../message/inspect.ts";
 import type { Json } from "../message/json.ts";
-import type { Address } from "../scheduler/node.ts";
+import type { NodeAddress } from "../scheduler/node.ts";
 import type { Scheduler } from "../scheduler/scheduler.ts";
 import { linkTo } from "../store/document.ts";
 import type { LinkTargets } from "./links.ts";
 
-export class Place {
+export class LazyPlace {
   /** Undefined until the first use. */
-  #address: Address | undefined;
+  #address: NodeAddress | undefined;
   protected readonly targets: LinkTargets;
   /** A copy of `targets.scheduler`, which saves a step in every read and write. */
   protected readonly scheduler: Scheduler;
 
-  constructor(address: Address | undefined, targets: LinkTargets) {
+  constructor(address: NodeAddress | undefined, targets: LinkTargets) {
     this.#address = address;
     this.targets = targets;
     this.scheduler = targets.scheduler;
   }
 
   /** Valid until the caller yields the thread. */
-  get address(): Address {
+  get address(): NodeAddress {
     const address = this.#address;
     return address === undefined || address.gone ? this.#find() : address;
   }
 
-  #find(): Address {
+  #find(): NodeAddress {
     const known = this.#address ?? this.locate();
     const address = known.gone ? this.foundAgain(this.scheduler.parts.documents.again(known)) : known;
     this.#address = address;
@@ -37,12 +37,12 @@ export class Place {
   }
 
   /** Finds the address of a place that was made without one; called once. */
-  protected locate(): Address {
+  protected locate(): NodeAddress {
     throw new Error("a place is made with its address");
   }
 
   /** Called when its document was dropped and is looked up again. */
-  protected foundAgain(address: Address): Address {
+  protected foundAgain(address: NodeAddress): NodeAddress {
     return address;
   }
 

@@ -5,7 +5,7 @@
  */
 import type { Json } from "../message/json.ts";
 import { getAt, type Path } from "../message/path.ts";
-import type { Address } from "../scheduler/node.ts";
+import type { NodeAddress } from "../scheduler/node.ts";
 import { admit, handOut, notAdmitted } from "../store/admit.ts";
 import { Cell, type ListCell, type OwnOptions } from "./cell.ts";
 import type { LinkTargets } from "./links.ts";
@@ -71,7 +71,7 @@ class Shape<T> {
 export class ShapedCell<out T> extends Cell<T> {
   readonly #shape: Shape<unknown>;
 
-  constructor(address: Address, targets: LinkTargets, options: OwnOptions<T>, migrate: Migrate<T> | undefined) {
+  constructor(address: NodeAddress, targets: LinkTargets, options: OwnOptions<T>, migrate: Migrate<T> | undefined) {
     super(address, targets, options);
     this.#shape = new Shape(options.schema as StandardSchema, migrate);
   }

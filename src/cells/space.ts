@@ -1,7 +1,7 @@
 /** The public API of a space: `BaseSpace` with collections, lists and pieces. */
 import type { Host } from "../host/host.ts";
 import { systemHost } from "../host/system-host.ts";
-import type { Address } from "../scheduler/node.ts";
+import type { NodeAddress } from "../scheduler/node.ts";
 import { requireReceiptPolicy } from "../store/receipt-keeper.ts";
 import { Replica } from "../store/replica.ts";
 import { BaseSpace, type SpaceOptions } from "./base-space.ts";
@@ -36,7 +36,7 @@ export class Space extends BaseSpace {
     this.#pieces = new Pieces(this);
   }
 
-  override readerOf(address: Address): Cell<unknown> | undefined {
+  override readerOf(address: NodeAddress): Cell<unknown> | undefined {
     return listAt(address) ?? this.#pieces.resultAt(address);
   }
 

@@ -9,14 +9,14 @@
  *     const { outcome } = orders.send({ item: "tea" });
  */
 import type { Json } from "../message/json.ts";
-import type { Address } from "../scheduler/node.ts";
+import type { NodeAddress } from "../scheduler/node.ts";
 import type { SendOptions, Sent } from "../scheduler/send.ts";
 import type { Attempt } from "../work/attempt.ts";
 import { type HandlerFailure, type HandlerOptions, handlerOptionsProblem } from "../work/handler-options.ts";
 import { Tx } from "../work/tx.ts";
 import { WorkError } from "../work/work-error.ts";
 import type { LinkTargets } from "./links.ts";
-import { Place } from "./place.ts";
+import { LazyPlace } from "./place.ts";
 import { requireValid, type StandardSchema } from "./schema.ts";
 
 /** Handles a sent value in one transaction. */
@@ -45,10 +45,10 @@ const KNOWN: Readonly<Record<keyof HandleOptions<unknown>, true>> = {
 };
 
 /** A queue of values in a space that one handler takes in order. */
-export class Stream<T = unknown> extends Place {
+export class Stream<T = unknown> extends LazyPlace {
   readonly #schema: StandardSchema<T> | undefined;
 
-  constructor(address: Address, targets: LinkTargets, schema?: StandardSchema<T>) {
+  constructor(address: NodeAddress, targets: LinkTargets, schema?: StandardSchema<T>) {
     super(address, targets);
     this.#schema = schema;
   }

@@ -55,7 +55,7 @@ export interface TransactSpace {
 }
 
 /** The end of an attempt. */
-export interface Concluded {
+export interface CommitEnd {
   /** Undefined if it did not write, threw or has to run again. */
   readonly commit: CommitIdentity | undefined;
   /**
@@ -66,12 +66,12 @@ export interface Concluded {
 }
 
 /** One run of the code. */
-export interface Tried<T> extends Concluded {
+export interface Tried<T> extends CommitEnd {
   readonly attempt: Attempt;
   readonly end: { readonly value: T } | { readonly error: unknown };
 }
 
-const EARLY: Concluded = { commit: undefined, outcome: undefined };
+const EARLY: CommitEnd = { commit: undefined, outcome: undefined };
 const DONE: Next = { kind: "done" };
 
 /** Runs code as part of the current attempt or run. */
@@ -146,7 +146,7 @@ export function tryOnce<T>(attempt: Attempt, code: () => T): Tried<T> {
     const refused = refusalOf(end.value, attempt.refusal);
     if (refused !== undefined) throw refused;
     if (attempt.unready === undefined) attempt.seal();
-    return { attempt, end, ...conclude(attempt) };
+    return { attempt, end, ...commitAttempt(attempt) };
   } catch (error) {
     end = { error };
     attempt.lineage.fail(`the transaction threw: ${thrownText(error)}`);
@@ -157,7 +157,7 @@ export function tryOnce<T>(attempt: Attempt, code: () => T): Tried<T> {
 }
 
 /** Commits the writes of an attempt, or checks whether its reads are still valid. */
-export function conclude(attempt: Attempt): Concluded {
+export function commitAttempt(attempt: Attempt): CommitEnd {
   const { replica, missing, hasWritten } = attempt;
   // A commit may treat a document of its own space as absent, because it depends on that.
   const mustWait =

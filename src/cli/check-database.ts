@@ -1,7 +1,7 @@
 /** The findings of `millrace doctor` about a store on Postgres. SPEC: K195. */
 import { systemHost } from "../host/system-host.ts";
 import { type DatabaseFacts, inspectDatabase } from "../kernel/database.ts";
-import { openStoreForReading, placeText } from "../kernel/open-store.ts";
+import { openStoreForReading, storePlaceText } from "../kernel/open-store.ts";
 import { thrownText } from "../message/error-data.ts";
 import { counted } from "./journal-lines.ts";
 
@@ -20,10 +20,10 @@ export async function checkDatabase(url: string): Promise<readonly DatabaseFindi
   try {
     await using database = await inspectDatabase(url);
     const facts = await database.facts();
-    return [...databaseFindings(facts, placeText(url)), await checkData(url)];
+    return [...databaseFindings(facts, storePlaceText(url)), await checkData(url)];
   } catch (error) {
     // A database that cannot be reached is a finding.
-    return [{ check: "database", ok: false, found: `${placeText(url)}: ${thrownText(error)}` }];
+    return [{ check: "database", ok: false, found: `${storePlaceText(url)}: ${thrownText(error)}` }];
   }
 }
 

@@ -23,7 +23,7 @@ const BOOTING_MS = 30_000;
 const RETRY_MS = 50;
 
 /** Connects to the kernel of this directory. Waits for one that is starting. */
-export async function connect(call: VerbCall): Promise<Client> {
+export async function connectKernel(call: VerbCall): Promise<Client> {
   const host = systemHost();
   const startMs = host.monotonic();
   let isWaiting = false;
@@ -85,7 +85,7 @@ export async function connectIfRunning(call: VerbCall): Promise<Client | undefin
 
 /** Sends one query to the running kernel. `kernel/inspect-capability.ts` has the types of the answers. */
 export async function askKernel<Answer>(call: VerbCall, type: string, data: Json = null): Promise<Answer> {
-  await using client = await connect(call);
+  await using client = await connectKernel(call);
   return (await client.query(type, data)) as never as Answer;
 }
 
@@ -103,7 +103,7 @@ export async function askIfRunning<Answer>(
 
 /** The whole graph, over several pages. */
 export async function askGraph(call: VerbCall): Promise<GraphView> {
-  await using client = await connect(call);
+  await using client = await connectKernel(call);
   const page = async (fromNode: number) =>
     (await client.query("Kernel.Graph", { fromNode })) as never as GraphView & { nodes: GraphView["nodes"][number][] };
   const view = await page(0);
@@ -115,7 +115,7 @@ export async function askGraph(call: VerbCall): Promise<GraphView> {
 }
 
 /** The data of a message from the command line, or from standard input for `-`; null if there is none. */
-export async function readData(word: string | undefined): Promise<Json> {
+export async function dataArgument(word: string | undefined): Promise<Json> {
   if (word === undefined) return null;
   try {
     return JSON.parse(word === "-" ? await text(process.stdin) : word);

@@ -6,16 +6,16 @@ import type { RemovedConsumer } from "../kernel/consumer-repair.ts";
 import { nearWord } from "../message/near-word.ts";
 import { counted, table } from "./journal-lines.ts";
 import { withOwner } from "./journal-owner.ts";
-import { declaredConsumers, consumers as listing } from "./list-database.ts";
+import { declaredConsumers, consumerListing as listing } from "./list-database.ts";
 import { EXIT, type ExitCode, JSON_OPTION, UsageError, type Verb, type VerbCall } from "./verb.ts";
 
 export const consumers: Verb = {
   name: "consumers",
   usage: "[remove NAME [--topic T]] [--json]",
-  summary: "list the subscribers that are owed events; remove one that is gone for good",
+  summary: "list declared subscribers and their waiting events; remove one that is gone for good",
   example: "millrace consumers\nmillrace consumers remove mail-agent",
   options: {
-    topic: { type: "string", value: "T", about: "with remove: only what it has under this topic or pattern" },
+    topic: { type: "string", value: "T", about: "with remove: only under this topic or pattern" },
     json: JSON_OPTION,
   },
   wordsMax: 2,
@@ -51,7 +51,9 @@ async function remove(call: VerbCall, name: string): Promise<ExitCode> {
   if (removed.length > 0) return removed.every(({ result }) => result !== "running") ? EXIT.ok : EXIT.failed;
   const near = nearWord(name, [...new Set((await declaredConsumers(call)).map((one) => one.name))]);
   const meant = near === undefined || near === name ? "" : `; did you mean ${near}?`;
-  terminal.complain(`no consumer is called ${name}${topic === undefined ? "" : ` on ${topic}`}${meant}`);
+  terminal.complain(
+    `no consumer is called ${name}${topic === undefined ? "" : ` on ${topic}`}${meant || '; "millrace consumers" lists them'}`,
+  );
   return EXIT.failed;
 }
 

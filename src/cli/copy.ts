@@ -3,7 +3,7 @@ import { dirname, resolve } from "node:path";
 import { systemHost } from "../host/system-host.ts";
 import { dataDirectory } from "../kernel/data-directory.ts";
 import { copyToDatabase } from "../kernel/database.ts";
-import { placeText } from "../kernel/open-store.ts";
+import { storePlaceText } from "../kernel/open-store.ts";
 import { databaseOf, existingDatabaseFile } from "./database-file.ts";
 import { EXIT, type ExitCode, JSON_OPTION, UsageError, type Verb, type VerbCall } from "./verb.ts";
 import { packageVersion } from "./version.ts";
@@ -30,7 +30,7 @@ async function run({ words: [source, target], options, environment, terminal }: 
     directory: dataDirectory({ MILLRACE_DIR: dirname(resolve(file)) }),
     progress: (lines) => terminal.progress(`copying ${file}: ${lines} lines`),
   });
-  const database = placeText(url);
+  const database = storePlaceText(url);
   if (options["json"])
     terminal.line(JSON.stringify({ file, database, rows: row, documents: document, consumers: consumer, due }));
   else

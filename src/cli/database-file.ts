@@ -8,6 +8,7 @@ import { dataDirectory } from "../kernel/data-directory.ts";
 import { isDatabaseUrl } from "../kernel/open-store.ts";
 import { thrownText } from "../message/error-data.ts";
 import { MillraceError } from "../message/millrace-error.ts";
+import { UsageError } from "./verb.ts";
 
 export class NoStoreError extends MillraceError<"NO_STORE"> {
   override readonly name = "NoStoreError";
@@ -44,7 +45,7 @@ export function databaseOf(
 ): string {
   const url = named ?? (environment["MILLRACE_STORE"] || undefined);
   if (url !== undefined && isDatabaseUrl(url)) return url;
-  throw new NoStoreError("name a postgres:// URL, or set MILLRACE_STORE");
+  throw new UsageError("name a postgres:// URL, or set MILLRACE_STORE");
 }
 
 function databaseUrl(
@@ -76,7 +77,7 @@ function look(path: string): Stats | undefined {
   try {
     return statSync(path, { throwIfNoEntry: false });
   } catch (error) {
-    throw new NoStoreError(`${path} cannot be looked at: ${thrownText(error)}; is it another user's?`, {
+    throw new NoStoreError(`${path} cannot be read: ${thrownText(error)}; is it another user's?`, {
       cause: error,
     });
   }

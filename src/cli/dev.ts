@@ -26,26 +26,36 @@ const CALM_MS = 60;
 /** A little more than the kernel's own grace for running work. */
 const PATIENCE_MS = DRAIN_MS + 2_000;
 
+/** This port, or any free one: other kernels may run on this machine. */
+const HTTP_DEFAULT = "4646+";
+
 export const dev: Verb = {
   name: "dev",
-  usage: "<app>",
+  usage: "<app> [--http PORT]",
   summary: "run a kernel with an app, and start it again whenever a file beside it changes",
   example: "millrace dev app.ts",
-  options: {},
+  options: {
+    http: {
+      type: "string",
+      value: "PORT",
+      about: "serve HTTP and WebSocket on this port, as start does; default 4646+",
+    },
+  },
   wordsMax: 1,
   run,
 };
 
-async function run({ words: [app], terminal }: VerbCall): Promise<ExitCode> {
+async function run({ words: [app], options, terminal }: VerbCall): Promise<ExitCode> {
   if (app === undefined) throw new UsageError('name your app: "millrace dev app.ts"; "millrace init" makes one');
   if (!existsSync(dirname(resolve(app))))
     throw new AppError(`there is no folder of ${app}; name the module of your app`);
-  const session = new DevSession(app, systemHost(), terminal);
+  const session = new DevSession(app, String(options["http"] ?? HTTP_DEFAULT), systemHost(), terminal);
   return session.run();
 }
 
 class DevSession {
   readonly #app: string;
+  readonly #http: string;
   readonly #host: Host;
   readonly #terminal: Terminal;
   /** Reasons for the next round: changed files, or the end. */
@@ -53,8 +63,9 @@ class DevSession {
   #ending = false;
   #wake: () => void = () => undefined;
 
-  constructor(app: string, host: Host, terminal: Terminal) {
+  constructor(app: string, http: string, host: Host, terminal: Terminal) {
     this.#app = app;
+    this.#http = http;
     this.#host = host;
     this.#terminal = terminal;
   }
@@ -93,7 +104,7 @@ class DevSession {
 
   #start(): ChildProcess {
     const main = process.argv[1] as string;
-    return spawn(process.execPath, [...process.execArgv, main, "start", this.#app], {
+    return spawn(process.execPath, [...process.execArgv, main, "start", this.#app, "--http", this.#http], {
       stdio: ["inherit", "inherit", "inherit", "ipc"],
     });
   }

@@ -6,21 +6,21 @@
 import { FILTER_OPTION } from "./filter-option.ts";
 import { counted } from "./journal-lines.ts";
 import { inRequests, withOwner } from "./journal-owner.ts";
-import { type Found, findFailed, IDS_MAX, readIds } from "./requeue.ts";
+import { type FailedRows, findFailed, IDS_MAX, readIds } from "./requeue.ts";
 import { EXIT, type ExitCode, JSON_OPTION, UsageError, type Verb, type VerbCall } from "./verb.ts";
 
 export const discard: Verb = {
   name: "discard",
   usage: "<id>... | --all | [--topic T] [--correlation C] [--newer AGE] [--filter F] --reason TEXT [--yes] [--json]",
-  summary: "give dead letters up, with a reason: by id, or all that a filter finds (counted first; --yes does it)",
+  summary: "discard dead letters, with a reason: by id or by filter (counts them; --yes does it)",
   example:
     'millrace discard 12 --reason "sent by hand"\nmillrace discard --topic Email.Received --reason "old campaign" --yes',
   options: {
-    reason: { type: "string", value: "TEXT", about: "why; it stays with the row" },
+    reason: { type: "string", value: "TEXT", about: "the reason, which is stored with the row" },
     all: { type: "boolean", about: "every event and command that has failed" },
-    topic: { type: "string", value: "T", about: "those of this topic or type" },
-    correlation: { type: "string", value: "C", about: "those of this conversation" },
-    newer: { type: "string", value: "AGE", about: "those of the last 90s, 15m, 12h or 30d" },
+    topic: { type: "string", value: "T", about: "rows of this topic or type" },
+    correlation: { type: "string", value: "C", about: "rows of this correlation" },
+    newer: { type: "string", value: "AGE", about: "rows that failed within the last 90s, 15m, 12h or 30d" },
     filter: FILTER_OPTION,
     yes: { type: "boolean", about: "do it, and do not only count" },
     json: JSON_OPTION,
@@ -52,10 +52,11 @@ async function run(call: VerbCall): Promise<ExitCode> {
   const missing = named.filter((id) => !done.includes(id));
   if (options["json"]) terminal.line(JSON.stringify({ failed: ids.length, discarded: done.length, ids: done }));
   else terminal.line(`${done.length} discarded`);
-  if (missing.length > 0) terminal.complain(`not failed, so left as they are: ${missing.join(", ")}`);
+  if (missing.length > 0)
+    terminal.complain(`no failed event or command: ${missing.join(", ")}; "millrace ls failures" lists them`);
   return missing.length > 0 ? EXIT.failed : EXIT.ok;
 }
 
-function allOf({ events, commands }: Found): number[] {
+function allOf({ events, commands }: FailedRows): number[] {
   return [...events, ...commands].sort((a, b) => a - b);
 }

@@ -27,7 +27,7 @@ import {
 import { SQLITE_VERSION_MIN } from "../limits.ts";
 import { Failure, thrownText } from "../message/error-data.ts";
 import { checkDatabase, type DatabaseFinding as Finding } from "./check-database.ts";
-import { connect, isTaken } from "./connection.ts";
+import { connectKernel, isTaken } from "./connection.ts";
 import { workText } from "./explanation.ts";
 import { runtimeVersion } from "./runtime.ts";
 import { EXIT, type ExitCode, JSON_OPTION, type Verb, type VerbCall } from "./verb.ts";
@@ -35,7 +35,7 @@ import { EXIT, type ExitCode, JSON_OPTION, type Verb, type VerbCall } from "./ve
 export const doctor: Verb = {
   name: "doctor",
   usage: "[--json]",
-  summary: "check the runtime, the data directory and the store file, and do a little real work",
+  summary: "check the runtime, the data directory and the store file, and run a short self-test",
   example: "millrace doctor",
   options: { json: JSON_OPTION },
   wordsMax: 0,
@@ -103,7 +103,7 @@ async function checkKernel(call: VerbCall): Promise<Finding> {
     return { check, ok: true, isNote: true, found };
   }
   try {
-    await using client = await connect(call);
+    await using client = await connectKernel(call);
     const health = (await client.query("Kernel.Health", null, {
       timeoutMs: KERNEL_ANSWERS_MS,
     })) as never as KernelHealth;

@@ -4,7 +4,7 @@
  */
 import { systemHost } from "../host/system-host.ts";
 import { dataDirectory } from "../kernel/data-directory.ts";
-import { type Erased, eraseSubject, findSubject } from "../kernel/erase-capability.ts";
+import { type Erased, eraseOffline, findSubject } from "../kernel/erase-capability.ts";
 import { ERASE_SUBJECT_LENGTH_MIN } from "../limits.ts";
 import { connectIfRunning } from "./connection.ts";
 import { existingDatabaseFile } from "./database-file.ts";
@@ -17,7 +17,7 @@ const ANSWER_MS_MAX = 86_400_000;
 export const erase: Verb = {
   name: "erase",
   usage: "--subject KEY [--yes] [--json]",
-  summary: "erase the data of a subject from the store for good (counted first; --yes does it)",
+  summary: "erase the data of a subject from the store for good (counts it; --yes does it)",
   example: "millrace erase --subject customer-17\nmillrace erase --subject customer-17 --yes",
   options: {
     subject: { type: "string", value: "KEY", about: "a word in names of documents and in messages, like customer-17" },
@@ -45,7 +45,7 @@ async function run(call: VerbCall): Promise<ExitCode> {
 /** By the running kernel, or here while none can start. */
 async function erasedBy(call: VerbCall, file: string, subject: string): Promise<Erased> {
   const client = await connectIfRunning(call);
-  if (client === undefined) return eraseSubject(systemHost(), file, dataDirectory(call.environment), subject);
+  if (client === undefined) return eraseOffline(systemHost(), file, dataDirectory(call.environment), subject);
   await using _ = client;
   const data = { subject, by: operatorName() };
   return (await client.command("Kernel.Erase", data, { timeoutMs: ANSWER_MS_MAX })) as never as Erased;

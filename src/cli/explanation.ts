@@ -14,8 +14,8 @@ import type {
 import type { KernelStore } from "../kernel/open-store.ts";
 import { concerns } from "../kernel/run-log.ts";
 import type { Json } from "../message/json.ts";
-import { causesOf } from "./conversation.ts";
-import { type Row, timeOf, troubleOf } from "./journal-lines.ts";
+import { causeChain } from "./conversation.ts";
+import { creationTime, type JournalLine, troubleOf } from "./journal-lines.ts";
 import { Listeners } from "./listeners.ts";
 import { spacesOf } from "./spaces.ts";
 import { handlingsOf } from "./story.ts";
@@ -32,10 +32,10 @@ export interface Explanation {
 
 // Events and requests ------------------------------------------------------------------------------------------------
 
-export async function explainRow(call: VerbCall, store: KernelStore, row: Row): Promise<Explanation> {
+export async function explainRow(call: VerbCall, store: KernelStore, row: JournalLine): Promise<Explanation> {
   const { message, topic } = row;
   const listeners = await Listeners.of(call);
-  const causes = (await causesOf(store, row)).map(
+  const causes = (await causeChain(store, row)).map(
     (cause) => `caused by ${cause.message?.kind ?? "?"} ${cause.topic} (${cause.message?.metadata.id ?? cause.id})`,
   );
   const kind = message?.kind === "command" ? "request" : "event";
@@ -48,19 +48,19 @@ export async function explainRow(call: VerbCall, store: KernelStore, row: Row): 
 }
 
 /** The handler and the time, with the sender and durations if a running kernel has them. */
-async function deedLines(call: VerbCall, row: Row): Promise<string[]> {
+async function deedLines(call: VerbCall, row: JournalLine): Promise<string[]> {
   const { message, source } = row;
   if (message?.kind !== "command") {
     const heard = (message ? await handlingsOf(call, [message.metadata.id]) : []).filter(
       ({ id, outcome }) => id === message?.metadata.id && outcome === "done",
     );
     const durations = heard.map(({ handler, tookMs = 0 }) => `${handler} handled it in ${tookMs.toFixed(1)} ms`);
-    return [...durations, `published by ${source} at ${timeOf(row)}`];
+    return [...durations, `published by ${source} at ${creationTime(row)}`];
   }
   const handling = (await handlingsOf(call, [message.metadata.id])).find(({ id }) => id === message.metadata.id);
   const sent = handling ? [`sent by ${handling.askedBy}`] : [];
   const took = handling?.tookMs === undefined ? "" : `, in ${handling.tookMs.toFixed(1)} ms`;
-  return [`handled by ${source} at ${timeOf(row)}${took}`, ...sent];
+  return [`handled by ${source} at ${creationTime(row)}${took}`, ...sent];
 }
 
 /** A query or a command of a plain handler: it left no row, but a running kernel may have it in memory. */
@@ -84,7 +84,7 @@ export function explainHandlings(id: string, handlings: readonly HandlingView[])
   };
 }
 
-function verdictOn(row: Row, running: boolean): string {
+function verdictOn(row: JournalLine, running: boolean): string {
   const { status, attempts, error, nextAttemptAtMs, lease } = row;
   if (row.unreadable !== undefined) return `cannot be read: ${row.unreadable}`;
   if (status === "failed")
@@ -105,7 +105,7 @@ function verdictOn(row: Row, running: boolean): string {
   return running ? "waits for its turn" : "waits for a kernel: none is running here";
 }
 
-function eventLines(row: Row, listeners: Listeners): string[] {
+function eventLines(row: JournalLine, listeners: Listeners): string[] {
   const { deliveries } = row;
   const lines = deliveries.map(({ subscriber, status, attempts, error, awaits }) => {
     const trouble = error === undefined ? "" : `: ${error}`;
@@ -122,7 +122,7 @@ function eventLines(row: Row, listeners: Listeners): string[] {
   return lines.length > 0 ? lines : ["nobody subscribes to it"];
 }
 
-async function requestLines(call: VerbCall, store: KernelStore, { message, status }: Row): Promise<string[]> {
+async function requestLines(call: VerbCall, store: KernelStore, { message, status }: JournalLine): Promise<string[]> {
   if (status !== "done") return [];
   const receipt = message && (await findReceipt(store, message.metadata.id, await spacesOf(call)));
   if (receipt === undefined) return ["left no receipt: its handler is not transactional, or the receipt is gone"];

@@ -2,7 +2,7 @@
  * `millrace extension restart NAME`: restarts an extension in ERROR without restarting the kernel. SPEC: K97.
  */
 import type { KernelHealth } from "../kernel/kernel-options.ts";
-import { connect } from "./connection.ts";
+import { connectKernel } from "./connection.ts";
 import { EXIT, type ExitCode, JSON_OPTION, UsageError, type Verb, type VerbCall } from "./verb.ts";
 
 export const extension: Verb = {
@@ -20,7 +20,7 @@ async function run(call: VerbCall): Promise<ExitCode> {
   const [deed, id] = words;
   if (deed !== "restart") throw new UsageError("usage: millrace extension restart NAME");
   if (id === undefined) throw new UsageError('name an extension; "millrace ls extensions" lists them');
-  await using client = await connect(call);
+  await using client = await connectKernel(call);
   const answer = (await client.command("Kernel.RestartExtension", { id })) as never as Pick<KernelHealth, "extensions">;
   if (options["json"]) terminal.line(JSON.stringify(answer));
   for (const { id: name, state, reason } of options["json"] ? [] : answer.extensions) {

@@ -16,7 +16,7 @@ export const graph: Verb = {
   example: "millrace graph --format mermaid",
   options: {
     format: { type: "string", value: "F", about: "as text, or in the language of Mermaid or Graphviz" },
-    all: { type: "boolean", about: "what every kernel has, too" },
+    all: { type: "boolean", about: "also the parts that every kernel has" },
     json: JSON_OPTION,
   },
   wordsMax: 0,
@@ -98,7 +98,7 @@ function documentOf(address: string): string {
 function textLines(view: GraphView): string[] {
   const edges = edgesOf(view);
   if (view.capabilities.length + view.subscribers.length + view.nodes.length === 0)
-    return ["nothing but what every kernel has; --all shows that, and ls extensions what is loaded"];
+    return ["only the parts that every kernel has; --all shows them, and ls extensions the loaded extensions"];
   const lines: string[] = [];
   for (const { name, description, handles, subscribes } of view.capabilities) {
     lines.push(`${name}   ${description}`);

@@ -30,7 +30,7 @@ export function sayHelp(verbs: readonly Verb[], terminal: Terminal): void {
   terminal.line('"millrace <verb> --help" has its options and an example; --version');
   terminal.line();
   terminal.line(
-    "MILLRACE_DIR says where the files are (default .millrace), MILLRACE_FILE which other store file to look at;",
+    "MILLRACE_DIR is the directory of the files (default .millrace), MILLRACE_FILE another store file to read;",
   );
   terminal.line("NO_COLOR is honoured.");
   terminal.line("Exit codes: 0 ok, 1 failed, 2 wrong usage, 3 kernel not reachable, 130 ended by a second signal.");

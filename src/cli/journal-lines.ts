@@ -4,15 +4,15 @@
 import type { KernelStore } from "../kernel/open-store.ts";
 import { visibleLine } from "../message/visible-text.ts";
 
-export type Row = Awaited<ReturnType<KernelStore["query"]>>[number];
-export type DoneOutcome = NonNullable<Row["outcome"]>;
+export type JournalLine = Awaited<ReturnType<KernelStore["query"]>>[number];
+export type RowOutcome = NonNullable<JournalLine["outcome"]>;
 
-export function timeOf({ createdAtMs }: Row): string {
+export function creationTime({ createdAtMs }: JournalLine): string {
   return new Date(createdAtMs).toISOString();
 }
 
 /** Why a row failed or ended without being handled; empty for others. */
-export function troubleOf({ error, reason, unreadable }: Row): string {
+export function troubleOf({ error, reason, unreadable }: JournalLine): string {
   if (reason !== undefined) return error === undefined ? reason : `${reason} (failed with: ${error})`;
   return error ?? unreadable ?? "";
 }

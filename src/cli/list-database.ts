@@ -32,7 +32,7 @@ export const kernels: Listing<KernelItem> = {
 
 type Consumer = Awaited<ReturnType<KernelStore["consumers"]>>["consumers"][number];
 
-export const consumers: Listing<Consumer> = {
+export const consumerListing: Listing<Consumer> = {
   head: ["consumer", "topic", "state", "waiting", "declared"],
   takes: [],
   find: declaredConsumers,

@@ -10,13 +10,13 @@ import { nearWord } from "../message/near-word.ts";
 import { askIfRunning } from "./connection.ts";
 import { existingStore } from "./database-file.ts";
 import { readFilter } from "./filter-option.ts";
-import { type DoneOutcome, type Row, timeOf, troubleOf } from "./journal-lines.ts";
+import { creationTime, type JournalLine, type RowOutcome, troubleOf } from "./journal-lines.ts";
 import { type Listing, readLimit, readStatus } from "./listing.ts";
 import type { VerbCall } from "./verb.ts";
 
 const HEAD = ["id", "status", "attempts", "created", "kind", "topic", "source", ""];
 
-export const events: Listing<Row> = {
+export const events: Listing<JournalLine> = {
   head: HEAD,
   takes: ["status", "topic", "filter", "limit"],
   find: (call) => {
@@ -27,7 +27,7 @@ export const events: Listing<Row> = {
   cells: cellsOf,
 };
 
-export const failures: Listing<Row> = {
+export const failureListing: Listing<JournalLine> = {
   head: HEAD,
   takes: ["topic", "filter", "limit"],
   find: (call) => rows(call, { status: "failed" }),
@@ -60,7 +60,7 @@ interface RequestItem {
   readonly id: string;
   readonly type: string;
   readonly kind: string;
-  readonly state: "waiting" | "done" | "failed" | DoneOutcome;
+  readonly state: "waiting" | "done" | "failed" | RowOutcome;
   readonly sentAtMs: number;
   readonly capability: string;
 }
@@ -94,7 +94,7 @@ function waitingItem({ id, kind, type, sentAtMs, capability = "on its way" }: Pe
   return { id, type, kind, state: "waiting", sentAtMs, capability };
 }
 
-function keptItem({ message, topic, source, status, outcome, createdAtMs }: Row): RequestItem {
+function keptItem({ message, topic, source, status, outcome, createdAtMs }: JournalLine): RequestItem {
   return {
     id: message?.metadata.id ?? "?",
     type: message?.type ?? topic,
@@ -105,7 +105,7 @@ function keptItem({ message, topic, source, status, outcome, createdAtMs }: Row)
   };
 }
 
-async function rows(call: VerbCall, query: Omit<JournalQuery, "limit">): Promise<readonly Row[]> {
+async function rows(call: VerbCall, query: Omit<JournalQuery, "limit">): Promise<readonly JournalLine[]> {
   const host = systemHost();
   const { topic } = call.options;
   const filter = readFilter(call.options["filter"], host);
@@ -126,13 +126,13 @@ async function meantTopic({ options, environment }: VerbCall): Promise<string | 
   return near === topic ? undefined : near;
 }
 
-function cellsOf(row: Row): string[] {
+function cellsOf(row: JournalLine): string[] {
   const kind = row.message?.kind ?? "?";
   return [
     String(row.id),
     row.outcome ?? row.status,
     String(row.attempts),
-    timeOf(row),
+    creationTime(row),
     kind,
     row.topic,
     row.source,

@@ -5,7 +5,7 @@
 import type { GraphView } from "../kernel/inspect-capability.ts";
 import { matchesTopic } from "../message/topic-pattern.ts";
 import { askIfRunning } from "./connection.ts";
-import type { Row } from "./journal-lines.ts";
+import type { JournalLine } from "./journal-lines.ts";
 import type { VerbCall } from "./verb.ts";
 
 export class Listeners {
@@ -25,7 +25,7 @@ export class Listeners {
   }
 
   /** Their names, each once. */
-  names({ message, topic }: Row): string[] {
+  names({ message, topic }: JournalLine): string[] {
     const type = message?.type ?? topic;
     const capabilities = this.#capabilities.filter(({ subscribes }) => subscribes.includes(type));
     const others = this.#subscribers.filter(({ pattern }) => matchesTopic(pattern, topic));
@@ -33,7 +33,7 @@ export class Listeners {
   }
 
   /** Names of the event's possible deliveries in the journal. */
-  subscribers({ topic, deliveries }: Row): string[] {
+  subscribers({ topic, deliveries }: JournalLine): string[] {
     const others = this.#subscribers.filter(({ pattern }) => matchesTopic(pattern, topic));
     return [...new Set([...deliveries, ...others].map(({ subscriber }) => subscriber))];
   }

@@ -6,7 +6,7 @@ import { readNumber, UsageError, type VerbCall } from "./verb.ts";
 const LIMIT_DEFAULT = 20;
 const LIMIT_MAX = 10_000;
 export const STATUSES = ["pending", "processing", "done", "failed"] as const;
-export type Status = (typeof STATUSES)[number];
+export type RowStatus = (typeof STATUSES)[number];
 
 export interface Listing<Item> {
   readonly head: readonly string[];
@@ -22,7 +22,7 @@ export function readLimit({ options }: VerbCall): number {
   return readNumber("limit", options["limit"], { min: 1, max: LIMIT_MAX }) ?? LIMIT_DEFAULT;
 }
 
-export function readStatus({ options }: VerbCall): Status | undefined {
+export function readStatus({ options }: VerbCall): RowStatus | undefined {
   const value = options["status"];
   if (value === undefined) return undefined;
   const status = STATUSES.find((name) => name === value);

@@ -6,8 +6,8 @@
 import { nearWord } from "../message/near-word.ts";
 import { FILTER_OPTION } from "./filter-option.ts";
 import { table } from "./journal-lines.ts";
-import { consumers, kernels } from "./list-database.ts";
-import { events, failureGroupList, failures, requests } from "./list-journal.ts";
+import { consumerListing, kernels } from "./list-database.ts";
+import { events, failureGroupList, failureListing, requests } from "./list-journal.ts";
 import { actors, extensions, nodes, types, work } from "./list-kernel.ts";
 import { documents, timers } from "./list-stored.ts";
 import type { Listing } from "./listing.ts";
@@ -23,11 +23,11 @@ const KINDS: Readonly<Record<string, Listing<any>>> = {
   nodes,
   work,
   timers,
-  failures,
+  failures: failureListing,
   "failure-groups": failureGroupList,
   extensions,
   types,
-  consumers,
+  consumers: consumerListing,
   kernels,
 };
 const NAMES = Object.keys(KINDS);
@@ -35,8 +35,7 @@ const NAMES = Object.keys(KINDS);
 export const ls: Verb = {
   name: "ls",
   usage: `${NAMES.join("|")} [--status S] [--topic T] [--filter F] [--space S] [--prefix P] [--limit N] [--json]`,
-  summary:
-    "list events, requests, documents, timers, failures and consumers from the store; actors, nodes, running handlers (work) and types of the running kernel; kernels of a Postgres database",
+  summary: "list rows of the store, or parts of the running kernel",
   example: "millrace ls events --status failed --limit 5\nmillrace ls documents --prefix tasks/\nmillrace ls nodes",
   options: {
     status: { type: "string", value: "S", about: "events at this status: pending, processing, done or failed" },
@@ -48,7 +47,7 @@ export const ls: Verb = {
       value: "P",
       about: "documents with this start of their name; receipts only by theirs",
     },
-    limit: { type: "string", value: "N", about: "at most so many; 20 unless given" },
+    limit: { type: "string", value: "N", about: "at most N rows; 20 unless given" },
     json: JSON_OPTION,
   },
   wordsMax: 1,

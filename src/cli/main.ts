@@ -29,7 +29,7 @@ import { mcp } from "./mcp.ts";
 import { migrate } from "./migrate.ts";
 import { pg } from "./pg.ts";
 import { purge } from "./purge.ts";
-import { ask, emit, send } from "./request.ts";
+import { emit, send, sendRequest } from "./request.ts";
 import { requeue } from "./requeue.ts";
 import { restore } from "./restore.ts";
 import { show } from "./show.ts";
@@ -45,7 +45,7 @@ import { why } from "./why.ts";
 
 /** In the order in which users meet them. */
 const VERBS: readonly Verb[] = [
-  ...[init, dev, start, mcp, send, ask, emit],
+  ...[init, dev, start, mcp, send, sendRequest, emit],
   ...[tail, ls, show, trace, why, graph],
   ...[requeue, discard, consumers, extension, cancel, purge, erase, token],
   ...[backup, restore, exportVerb, importVerb, copy, verify, doctor, migrate, pg, bench, completion(() => VERBS)],

@@ -7,7 +7,7 @@ import { pause } from "../host/pause.ts";
 import { systemHost } from "../host/system-host.ts";
 import type { AgentKernel } from "../mcp/agent-kernel.ts";
 import { exposeProblem } from "../mcp/tools.ts";
-import { connect } from "./connection.ts";
+import { connectKernel } from "./connection.ts";
 import { EXIT, type ExitCode, UsageError, type Verb, type VerbCall } from "./verb.ts";
 
 export const mcp: Verb = {
@@ -35,7 +35,7 @@ async function run(call: VerbCall): Promise<ExitCode> {
   if (typeof types !== "string") throw new UsageError("name the types that the agent can call: --expose 'Tasks.*'");
   const expose = exposedIn("expose", types);
   const [{ serveStdio }, { mcpServer }] = await Promise.all([sdk(), import("../mcp/mcp-server.ts")]);
-  await using client = await connect(call);
+  await using client = await connectKernel(call);
   const host = systemHost();
   const kernel: AgentKernel = {
     mint: host,

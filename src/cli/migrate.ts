@@ -1,6 +1,6 @@
 /** `millrace migrate [URL]`: makes or upgrades the schema of a store on Postgres. SPEC: K193. */
 import { migrateDatabase } from "../kernel/database.ts";
-import { placeText } from "../kernel/open-store.ts";
+import { storePlaceText } from "../kernel/open-store.ts";
 import { databaseOf } from "./database-file.ts";
 import { EXIT, type ExitCode, JSON_OPTION, type Verb, type VerbCall } from "./verb.ts";
 
@@ -17,9 +17,9 @@ export const migrate: Verb = {
 async function run({ words: [named], options, environment, terminal }: VerbCall): Promise<ExitCode> {
   const url = databaseOf(named, environment);
   const { from, to } = await migrateDatabase(url);
-  if (options["json"]) terminal.line(JSON.stringify({ database: placeText(url), from, to }));
-  else if (from === to) terminal.line(`${placeText(url)}: the schema has version ${to} already`);
-  else if (from === 0) terminal.line(`${placeText(url)}: the schema was made, version ${to}`);
-  else terminal.line(`${placeText(url)}: the schema was upgraded from version ${from} to ${to}`);
+  if (options["json"]) terminal.line(JSON.stringify({ database: storePlaceText(url), from, to }));
+  else if (from === to) terminal.line(`${storePlaceText(url)}: the schema has version ${to} already`);
+  else if (from === 0) terminal.line(`${storePlaceText(url)}: the schema was made, version ${to}`);
+  else terminal.line(`${storePlaceText(url)}: the schema was upgraded from version ${from} to ${to}`);
   return EXIT.ok;
 }

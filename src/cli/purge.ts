@@ -6,18 +6,18 @@ import { systemHost } from "../host/system-host.ts";
 import { type KernelStore, openStoreForReading } from "../kernel/open-store.ts";
 import { JOURNAL_PAGE_ROWS } from "../limits.ts";
 import { existingStore } from "./database-file.ts";
-import { counted, type Row } from "./journal-lines.ts";
+import { counted, type JournalLine } from "./journal-lines.ts";
 import { PURGE_ROWS_MAX, type PurgeBounds, withOwner } from "./journal-owner.ts";
 import { EXIT, type ExitCode, JSON_OPTION, readAge, readNumber, UsageError, type Verb, type VerbCall } from "./verb.ts";
 
 export const purge: Verb = {
   name: "purge",
   usage: "[--older AGE] [--keep N] [--yes] [--json]",
-  summary: "remove done rows of the journal, by age or number; dead letters stay (counted first; --yes does it)",
+  summary: "remove done rows of the journal, by age or number; dead letters stay (counts them; --yes does it)",
   example: "millrace purge --older 30d\nmillrace purge --older 30d --keep 100000 --yes",
   options: {
-    older: { type: "string", value: "AGE", about: "done longer ago than 90s, 15m, 12h or 30d" },
-    keep: { type: "string", value: "N", about: "all but the last so many" },
+    older: { type: "string", value: "AGE", about: "rows that were done longer ago than 90s, 15m, 12h or 30d" },
+    keep: { type: "string", value: "N", about: "keep the last N rows" },
     yes: { type: "boolean", about: "do it, and do not only count" },
     json: JSON_OPTION,
   },
@@ -74,6 +74,6 @@ async function countRemovable(
     }
     progress(`${settled} done rows counted`);
     if (page.length < JOURNAL_PAGE_ROWS) return { rows, settled };
-    cursor = (page.at(-1) as Row).id;
+    cursor = (page.at(-1) as JournalLine).id;
   }
 }

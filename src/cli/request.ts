@@ -6,15 +6,15 @@ import { systemHost } from "../host/system-host.ts";
 import { isMessageType, type Message } from "../message/envelope.ts";
 import type { ErrorData } from "../message/error-data.ts";
 import type { Json } from "../message/json.ts";
-import { command, event, query } from "../message/lineage.ts";
+import { commandMessage, eventMessage, queryMessage } from "../message/lineage.ts";
 import { nearWord } from "../message/near-word.ts";
 import { isTopic, topicType } from "../message/topic.ts";
-import { connect, readData } from "./connection.ts";
+import { connectKernel, dataArgument } from "./connection.ts";
 import type { TypeItem } from "./list-kernel.ts";
 import { EXIT, type ExitCode, JSON_OPTION, UsageError, type Verb, type VerbCall } from "./verb.ts";
 
 const OPTIONS: Verb["options"] = {
-  timeout: { type: "string", value: "MS", about: "wait for the answer so many milliseconds at most" },
+  timeout: { type: "string", value: "MS", about: "wait at most this long for the answer" },
   json: JSON_OPTION,
 };
 const USAGE = "<Type> [json | -] [--timeout MS] [--json]";
@@ -41,15 +41,15 @@ export const send = talking({
   name: "send",
   summary: "send a command to the running kernel and print its reply",
   example: `millrace send Memory.Set '{"key": "/colour", "value": "green"}'`,
-  make: (type, data) => command(systemHost(), type, data),
+  make: (type, data) => commandMessage(systemHost(), type, data),
   missing: NAME_A_TYPE,
 });
 
-export const ask = talking({
+export const sendRequest = talking({
   name: "query",
   summary: "ask the running kernel and print its reply",
   example: `millrace query Memory.Get '{"key": "/colour"}'`,
-  make: (type, data) => query(systemHost(), type, data),
+  make: (type, data) => queryMessage(systemHost(), type, data),
   missing: NAME_A_TYPE,
 });
 
@@ -67,15 +67,15 @@ function publication(type: string, data: Json): Message {
   // Manifests and the journal use topics, so a user may have copied one.
   if (!isMessageType(type) && isTopic(type))
     throw new UsageError(`${type} is a topic; name the type: millrace emit ${topicType(type)}`);
-  return command(host, "Journal.Publish", { type: event(host, type, data).type, data });
+  return commandMessage(host, "Journal.Publish", { type: eventMessage(host, type, data).type, data });
 }
 
 async function run(call: VerbCall, make: Make, missing: string): Promise<ExitCode> {
   const { words, options, terminal } = call;
   const [type, text] = words;
   if (type === undefined) throw new UsageError(missing);
-  const message = inConversation(make(type, await readData(text)));
-  await using client = await connect(call);
+  const message = inConversation(make(type, await dataArgument(text)));
+  await using client = await connectKernel(call);
   const host = systemHost();
   const began = host.monotonic();
   const answer = await client.request(message);

@@ -19,13 +19,13 @@ export const requeue: Verb = {
   name: "requeue",
   usage:
     "<id>... [--consumer NAME] | --all | [--topic T] [--correlation C] [--newer AGE] [--filter F] [--yes] [--json]",
-  summary: "put failed events back: by id, or all that a filter finds (counted first; --yes does it)",
+  summary: "put failed events back into the journal: by id or by filter (counts them; --yes does it)",
   example: "millrace requeue 12\nmillrace requeue --topic Email.Received --newer 2h --yes",
   options: {
     all: { type: "boolean", about: "every event that has failed" },
-    topic: { type: "string", value: "T", about: "those of this topic or type" },
-    correlation: { type: "string", value: "C", about: "those of this conversation" },
-    newer: { type: "string", value: "AGE", about: "those that failed within the last 90s, 15m, 12h or 30d" },
+    topic: { type: "string", value: "T", about: "events of this topic or type" },
+    correlation: { type: "string", value: "C", about: "events of this correlation" },
+    newer: { type: "string", value: "AGE", about: "events that failed within the last 90s, 15m, 12h or 30d" },
     filter: FILTER_OPTION,
     consumer: { type: "string", value: "NAME", about: "events that are done go back too, for this consumer alone" },
     yes: { type: "boolean", about: "do it, and do not only count" },
@@ -57,8 +57,8 @@ async function run(call: VerbCall): Promise<ExitCode> {
   if (options["json"])
     terminal.line(JSON.stringify({ failed: ids.length, commands, requeued: done.length, ids: done }));
   else terminal.line(`${done.length} put back`);
-  const why = consumer === undefined ? "not failed, nor settled without a consumer" : "not settled";
-  if (missing.length > 0) terminal.complain(`${why}, so left as they are: ${missing.join(", ")}`);
+  const why = consumer === undefined ? "no failed event, and none without a consumer" : "no settled event";
+  if (missing.length > 0) terminal.complain(`${why}: ${missing.join(", ")}; "millrace ls events" lists them`);
   return missing.length > 0 ? EXIT.failed : EXIT.ok;
 }
 
@@ -83,12 +83,12 @@ export function readIds({ words, options }: VerbCall): number[] {
 }
 
 /** Ids of failed rows that match a filter. */
-export interface Found {
+export interface FailedRows {
   readonly events: readonly number[];
   readonly commands: readonly number[];
 }
 
-export async function findFailed({ options, environment }: VerbCall): Promise<Found> {
+export async function findFailed({ options, environment }: VerbCall): Promise<FailedRows> {
   const host = systemHost();
   const { topic, correlation } = options;
   const newerMs = readAge("newer", options["newer"]);

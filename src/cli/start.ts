@@ -12,7 +12,7 @@ import { FaultLines } from "../kernel/fault-lines.ts";
 import { InstanceLock } from "../kernel/instance-lock.ts";
 import { Kernel } from "../kernel/kernel.ts";
 import type { KernelHealth } from "../kernel/kernel-options.ts";
-import { isDatabaseUrl, openStore, placeText } from "../kernel/open-store.ts";
+import { isDatabaseUrl, openStore, storePlaceText } from "../kernel/open-store.ts";
 import { servePipes } from "../kernel/piped-kernel.ts";
 import { readSettings, type Settings } from "../kernel/settings.ts";
 import { visibleLine } from "../message/visible-text.ts";
@@ -31,7 +31,7 @@ export const start: Verb = {
   name: "start",
   usage:
     "[app] [--store URL] [--stdio] [--http PORT] [--http-address IP] [--http-host NAMES] [--cors ORIGINS] [--mcp TYPES]",
-  summary: "run a kernel in this directory until it is stopped; app is a module with capabilities",
+  summary: "run a kernel with an app in this directory until it is stopped",
   example:
     "millrace start app.ts\nmillrace start app.ts --store postgres://app@db.example/shop\nmillrace start app.ts --http 4646\nmillrace start app.ts --stdio < requests.ndjson",
   options: {
@@ -40,10 +40,14 @@ export const start: Verb = {
       type: "boolean",
       about: "also take NDJSON on standard input, answer on standard output, end with the input",
     },
-    http: { type: "string", value: "PORT", about: "also serve HTTP and WebSocket on this port; 0 for any free one" },
+    http: {
+      type: "string",
+      value: "PORT",
+      about: "also serve HTTP and WebSocket on this port; 0: any free one; 4646+: that one if it is free",
+    },
     "http-address": { type: "string", value: "IP", about: "listen on this address; default 127.0.0.1" },
-    "http-host": { type: "string", value: "NAMES", about: "names that clients may call this server, by commas" },
-    cors: { type: "string", value: "ORIGINS", about: "origins of pages that may send requests, by commas" },
+    "http-host": { type: "string", value: "NAMES", about: "host names of this server, separated by commas" },
+    cors: { type: "string", value: "ORIGINS", about: "origins of pages that may send requests, separated by commas" },
     mcp: { type: "string", value: "TYPES", about: "with --http: serve these types to agents at /mcp, like 'Tasks.*'" },
   },
   wordsMax: 1,
@@ -108,21 +112,29 @@ const PORT_MAX = 65_535;
 
 /** The server's packages are loaded only if it is asked for. */
 async function serveIfAsked(kernel: Kernel, options: VerbCall["options"]): Promise<HttpServer | undefined> {
-  const port = readNumber("http", options["http"], { min: 0, max: PORT_MAX });
+  const asked = typeof options["http"] === "string" ? options["http"] : undefined;
+  const port = readNumber("http", asked?.replace(/\+$/, ""), { min: 0, max: PORT_MAX });
   const mcp = typeof options["mcp"] === "string" ? { expose: exposedIn("mcp", options["mcp"]) } : undefined;
   if (port === undefined) {
     if (mcp) throw new UsageError("--mcp needs a server: --http PORT");
     return undefined;
   }
-  const { serveHttp } = await import("../http/serve-http.ts");
+  const { HttpError, serveHttp } = await import("../http/serve-http.ts");
   const { "http-address": address, "http-host": hosts, cors } = options;
-  return serveHttp(kernel, {
-    port,
+  const serving = {
     ...(typeof address === "string" ? { address } : {}),
     ...(typeof hosts === "string" ? { hosts: [...LOOPBACK_HOSTS, ...hosts.split(",")] } : {}),
     ...(typeof cors === "string" ? { cors: cors.split(",") } : {}),
     ...(mcp === undefined ? {} : { mcp }),
+  };
+  return serveHttp(kernel, { ...serving, port }).catch((error: unknown) => {
+    if (!asked?.endsWith("+") || !(error instanceof HttpError && isAddressTaken(error.cause))) throw error;
+    return serveHttp(kernel, { ...serving, port: 0 });
   });
+}
+
+function isAddressTaken(cause: unknown): boolean {
+  return cause instanceof Error && "code" in cause && cause.code === "EADDRINUSE";
 }
 
 /** Standard output is for answers: the command's lines and the app's console go to standard error. */
@@ -164,7 +176,7 @@ interface Ready {
 function sayReady(terminal: Terminal, { directory, place, settings, health, readyMs, http }: Ready): void {
   const { routes, subscriptions, actors, nodes, liveNodes, recovered, extensions, pieces, piecesLeft } = health;
   const backend = isDatabaseUrl(place) ? "postgres" : "sqlite";
-  const store = `store ${placeText(place)} (${backend}, durability ${settings.durability.value})`;
+  const store = `store ${storePlaceText(place)} (${backend}, durability ${settings.durability.value})`;
   terminal.line(
     `${terminal.strong(`millrace ${packageVersion()}`)} · ${runtimeName()} · ${store} · ready in ${readyMs} ms`,
   );

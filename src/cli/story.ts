@@ -10,7 +10,7 @@ import { type CausalTree, causalTrees } from "../message/causal-trees.ts";
 import { causationOf, type Message } from "../message/envelope.ts";
 import { connectIfRunning } from "./connection.ts";
 import { CONVERSATION_ROWS_MAX, conversation } from "./conversation.ts";
-import type { Row } from "./journal-lines.ts";
+import type { JournalLine } from "./journal-lines.ts";
 import type { VerbCall } from "./verb.ts";
 
 export interface StoryItem {
@@ -18,7 +18,7 @@ export interface StoryItem {
   readonly message: Pick<Message, "metadata">;
   readonly atMs: number;
   /** Absent if it left no row or the row was removed. */
-  readonly row?: Row;
+  readonly row?: JournalLine;
   /** Handlings in the kernel's memory; empty after a restart. */
   readonly handlings: readonly HandlingView[];
 }
@@ -26,7 +26,7 @@ export interface StoryItem {
 export type StoryTree = CausalTree<StoryItem>;
 
 export interface Story {
-  readonly rows: readonly Row[];
+  readonly rows: readonly JournalLine[];
   /** One if the messages have a correlation. */
   readonly trees: readonly StoryTree[];
 }
@@ -56,11 +56,11 @@ export async function handlingsOf(call: VerbCall, ids: readonly string[]): Promi
   return [...found.values()];
 }
 
-function messageIds({ message }: Row): string[] {
+function messageIds({ message }: JournalLine): string[] {
   return message ? [message.metadata.id] : [];
 }
 
-function itemsOf(rows: readonly Row[], handlings: readonly HandlingView[]): StoryItem[] {
+function itemsOf(rows: readonly JournalLine[], handlings: readonly HandlingView[]): StoryItem[] {
   const byMessage = Map.groupBy(handlings, ({ id }) => id);
   const items = rows.map((row): StoryItem => {
     const { createdAtMs, message, id } = row;
@@ -77,7 +77,7 @@ function itemsOf(rows: readonly Row[], handlings: readonly HandlingView[]): Stor
   return items.sort((a, b) => a.atMs - b.atMs);
 }
 
-function sentAt({ message, createdAtMs }: Row): number {
+function sentAt({ message, createdAtMs }: JournalLine): number {
   return Math.min(message?.metadata.timestamp ?? createdAtMs, createdAtMs);
 }
 

@@ -9,7 +9,7 @@ import { openStoreForReading } from "../kernel/open-store.ts";
 import { JOURNAL_PAGE_ROWS } from "../limits.ts";
 import { existingStore } from "./database-file.ts";
 import { FILTER_OPTION, readFilter } from "./filter-option.ts";
-import { type Row, timeOf, troubleOf } from "./journal-lines.ts";
+import { creationTime, type JournalLine, troubleOf } from "./journal-lines.ts";
 import { END_SIGNALS, EXIT, type ExitCode, JSON_OPTION, readNumber, type Verb, type VerbCall } from "./verb.ts";
 
 const LAST_DEFAULT = 10;
@@ -23,7 +23,7 @@ export const tail: Verb = {
   summary: "show the journal's last rows and then every new one, until Ctrl-C",
   example: "millrace tail --topic Email.Received",
   options: {
-    last: { type: "string", value: "N", about: "begin with the last so many" },
+    last: { type: "string", value: "N", about: "begin with the last N rows" },
     topic: { type: "string", value: "T", about: "rows of this topic or type" },
     filter: FILTER_OPTION,
     "no-follow": { type: "boolean", about: "show the present rows, and end" },
@@ -39,7 +39,7 @@ async function run({ options, environment, terminal }: VerbCall): Promise<ExitCo
   const last = readNumber("last", options["last"], { min: 0, max: LAST_MAX }) ?? LAST_DEFAULT;
   const topic = typeof options["topic"] === "string" ? { named: options["topic"] } : {};
   const filter = readFilter(options["filter"], host);
-  const say = (row: Row) => terminal.line(options["json"] ? JSON.stringify(row) : lineOf(row));
+  const say = (row: JournalLine) => terminal.line(options["json"] ? JSON.stringify(row) : lineOf(row));
   await using store = await openStoreForReading(host, existingStore(undefined, environment));
   const [newest] = await store.query({ ...topic, order: "descending", limit: 1 });
   let cursor = newest?.id ?? 0;
@@ -56,11 +56,11 @@ async function run({ options, environment, terminal }: VerbCall): Promise<ExitCo
   return EXIT.ok;
 }
 
-function lineOf(row: Row): string {
+function lineOf(row: JournalLine): string {
   const { message } = row;
   const trouble = troubleOf(row);
   const what = message ? `${message.kind} ${message.type} ${JSON.stringify(message.data)}` : row.topic;
-  return `${row.id}  ${timeOf(row)}  ${row.source}  ${what}${trouble === "" ? "" : `  ${row.outcome ?? row.status}: ${trouble}`}`;
+  return `${row.id}  ${creationTime(row)}  ${row.source}  ${what}${trouble === "" ? "" : `  ${row.outcome ?? row.status}: ${trouble}`}`;
 }
 
 function interruption(): AbortSignal {

@@ -8,7 +8,7 @@ import { scopeProblem } from "../http/principal.ts";
 import type { TokenRecord } from "../kernel/tokens.ts";
 import type { JsonObject } from "../message/json.ts";
 import { hashText } from "../message/sha256.ts";
-import { connect } from "./connection.ts";
+import { connectKernel } from "./connection.ts";
 import { EXIT, type ExitCode, JSON_OPTION, readAge, UsageError, type Verb, type VerbCall } from "./verb.ts";
 
 /** 256 bits. */
@@ -22,7 +22,11 @@ export const token: Verb = {
   options: {
     scope: { type: "string", value: "SCOPES", about: "read, send, publish, operate; or with a pattern: send:Shop.*" },
     expires: { type: "string", value: "AGE", about: "the token is refused after 90s, 15m, 12h or 30d" },
-    clearance: { type: "string", value: "LABELS", about: "labels of data that it may see, by commas; else all" },
+    clearance: {
+      type: "string",
+      value: "LABELS",
+      about: "labels that the client may read, separated by commas; all unless given",
+    },
     json: JSON_OPTION,
   },
   wordsMax: 2,
@@ -47,7 +51,7 @@ async function add(call: VerbCall, name: string): Promise<ExitCode> {
   const expiresMs = readAge("expires", options["expires"]);
   const clearance = textsIn(options["clearance"]);
   const text = base64Url(host.randomBytes(TOKEN_BYTES));
-  await using client = await connect(call);
+  await using client = await connectKernel(call);
   await client.command("Kernel.AddToken", {
     ...{ name, scopes, digest: hashText(text) },
     ...(expiresMs === undefined ? {} : { expiresAtMs: host.now() + expiresMs }),
@@ -62,7 +66,7 @@ async function add(call: VerbCall, name: string): Promise<ExitCode> {
 }
 
 async function revoke(call: VerbCall, name: string): Promise<ExitCode> {
-  await using client = await connect(call);
+  await using client = await connectKernel(call);
   const answer = await client.command("Kernel.RevokeToken", { name });
   call.terminal.line(call.options["json"] ? JSON.stringify(answer) : `the token "${name}" is revoked`);
   return EXIT.ok;
@@ -70,7 +74,7 @@ async function revoke(call: VerbCall, name: string): Promise<ExitCode> {
 
 async function list(call: VerbCall): Promise<ExitCode> {
   const { options, terminal } = call;
-  await using client = await connect(call);
+  await using client = await connectKernel(call);
   const { tokens } = (await client.query("Kernel.Tokens", null)) as JsonObject & {
     readonly tokens: readonly (TokenRecord & JsonObject)[];
   };

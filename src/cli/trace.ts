@@ -6,10 +6,16 @@
 import { systemHost } from "../host/system-host.ts";
 import { type KernelStore, openStoreForReading } from "../kernel/open-store.ts";
 import { concerns } from "../kernel/run-log.ts";
+import {
+  type CommitEffects,
+  changeText,
+  commitEffectsOf,
+  type EffectChange,
+  type EffectRun,
+} from "./commit-effects.ts";
 import { CONVERSATION_ROWS_MAX } from "./conversation.ts";
 import { existingStore } from "./database-file.ts";
-import { changeText, type Deed, type DeedChange, type DeedRun, deedsOf } from "./deeds.ts";
-import { type Row, troubleOf } from "./journal-lines.ts";
+import { type JournalLine, troubleOf } from "./journal-lines.ts";
 import { Listeners } from "./listeners.ts";
 import { isCut, type StoryItem, type StoryTree, storyOf } from "./story.ts";
 import type { Terminal } from "./terminal.ts";
@@ -37,12 +43,12 @@ async function run(call: VerbCall): Promise<ExitCode> {
   const [first] = trees;
   if (!first) {
     terminal.complain(
-      `no message has the id ${id}, is caused by it, or correlates with it: in the journal, or among those that a running kernel remembers`,
+      `there is no message ${id}, and none with it as cause or correlation; "millrace ls events" lists the journal`,
     );
     return EXIT.failed;
   }
   const listeners = await Listeners.of(call);
-  const deeds = await deedsOf(call, store, rows, (row) => listeners.subscribers(row));
+  const deeds = await commitEffectsOf(call, store, rows, (row) => listeners.subscribers(row));
   for (const tree of trees) {
     if (options["json"]) terminal.line(JSON.stringify(withDeeds(tree, deeds)));
     else print(lineOf(tree, { first, deeds, listeners, terminal }), terminal.line);
@@ -60,13 +66,13 @@ async function messageIdOf(store: KernelStore, id: string): Promise<string> {
 /** A message in JSON: its row, or its id if it left none; the handlings; the changes and runs. */
 interface JsonBranch {
   readonly id: string;
-  readonly row?: Row;
+  readonly row?: JournalLine;
   readonly handlings: StoryItem["handlings"];
-  readonly deed?: Deed;
+  readonly deed?: CommitEffects;
   readonly children: readonly JsonBranch[];
 }
 
-function withDeeds({ row: item, children }: StoryTree, deeds: ReadonlyMap<number, Deed>): JsonBranch {
+function withDeeds({ row: item, children }: StoryTree, deeds: ReadonlyMap<number, CommitEffects>): JsonBranch {
   const { row, handlings, message } = item;
   const deed = row && deeds.get(row.id);
   return {
@@ -88,7 +94,7 @@ interface Line {
 /** Context for the parts of a line. */
 interface Telling {
   readonly first: StoryTree;
-  readonly deeds: ReadonlyMap<number, Deed>;
+  readonly deeds: ReadonlyMap<number, CommitEffects>;
   readonly listeners: Listeners;
   readonly terminal: Terminal;
 }
@@ -113,7 +119,7 @@ function lineOf(tree: StoryTree, telling: Telling): Line {
   };
 }
 
-function rowText(item: StoryItem, row: Row, telling: Telling): string {
+function rowText(item: StoryItem, row: JournalLine, telling: Telling): string {
   const { listeners, terminal } = telling;
   const { kind = "?", type = row.topic } = row.message ?? {};
   const cells = [`${kind} ${type}`, row.status, row.source, whenText(item, telling)];
@@ -141,7 +147,7 @@ function whenText(item: StoryItem, { first }: Telling): string {
 }
 
 /** From the kernel's memory; else from the coarse times of the row. */
-function durationText({ handlings }: StoryItem, { status, createdAtMs, processedAtMs }: Row): string {
+function durationText({ handlings }: StoryItem, { status, createdAtMs, processedAtMs }: JournalLine): string {
   const took = handlings.at(-1)?.tookMs;
   if (took !== undefined) return tookText(took);
   if (status !== "done" || processedAtMs === undefined || processedAtMs <= createdAtMs) return "";
@@ -158,8 +164,8 @@ function tookText(tookMs: number | undefined): string {
 }
 
 /** Each change with the runs it caused below it; a run caused by another run is below that one. */
-function deedLines({ changes, runs, compacted }: Deed, terminal: Terminal): Line[] {
-  const shown = new Set<DeedRun>();
+function deedLines({ changes, runs, compacted }: CommitEffects, terminal: Terminal): Line[] {
+  const shown = new Set<EffectRun>();
   const runsOf = (address: string): Line[] =>
     runs.flatMap((run) => {
       if (shown.has(run) || !run.because.some((cause) => concerns(cause, address))) return [];
@@ -194,9 +200,9 @@ function collectionOf(address: string): string | undefined {
  * Changes of indexes and totals, each with all of its collection. Only beside a change of an element: other cells may
  * have such names.
  */
-function collectionsKept(changes: readonly DeedChange[]): ReadonlyMap<DeedChange, readonly DeedChange[]> {
+function collectionsKept(changes: readonly EffectChange[]): ReadonlyMap<EffectChange, readonly EffectChange[]> {
   const byCollection = Map.groupBy(changes, ({ address }) => collectionOf(address));
-  const kept = new Map<DeedChange, readonly DeedChange[]>();
+  const kept = new Map<EffectChange, readonly EffectChange[]>();
   for (const [collection, inner] of byCollection) {
     if (collection === undefined || !changes.some(({ address }) => address.startsWith(`${collection}/at/`))) continue;
     for (const change of inner) kept.set(change, inner);

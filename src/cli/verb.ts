@@ -58,7 +58,7 @@ export function readNumber(
   { min, max }: { min: number; max: number },
 ): number | undefined {
   if (value === undefined) return undefined;
-  const number = Number(value);
+  const number = value === "" ? Number.NaN : Number(value);
   if (Number.isSafeInteger(number) && number >= min && number <= max) return number;
   throw new UsageError(`--${name} is a whole number from ${min} to ${max}, not ${JSON.stringify(value)}`);
 }

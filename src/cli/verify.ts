@@ -4,7 +4,7 @@
 import { systemHost } from "../host/system-host.ts";
 import { dataDirectory } from "../kernel/data-directory.ts";
 import { InstanceLock } from "../kernel/instance-lock.ts";
-import { openStore, openStoreForReading, placeText } from "../kernel/open-store.ts";
+import { openStore, openStoreForReading, storePlaceText } from "../kernel/open-store.ts";
 import { existingStore } from "./database-file.ts";
 import { EXIT, type ExitCode, JSON_OPTION, type Verb, type VerbCall } from "./verb.ts";
 
@@ -16,7 +16,7 @@ export const verify: Verb = {
   options: {
     "accept-removed": {
       type: "boolean",
-      about: "take note of journal rows that were removed by hand (no kernel may run)",
+      about: "accept that journal rows were removed by hand (no kernel may run)",
     },
     json: JSON_OPTION,
   },
@@ -28,7 +28,7 @@ async function run({ words, options, environment, terminal }: VerbCall): Promise
   const file = existingStore(words[0], environment);
   if (options["accept-removed"]) await accept(file, environment, terminal);
   await using store = await openStoreForReading(systemHost(), file);
-  const name = placeText(file);
+  const name = storePlaceText(file);
   terminal.progress(`reading ${name}`);
   const report = await store.verify();
   if (options["json"]) {

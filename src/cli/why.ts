@@ -22,7 +22,7 @@ import {
   explainWork,
   workLines,
 } from "./explanation.ts";
-import type { Row } from "./journal-lines.ts";
+import type { JournalLine } from "./journal-lines.ts";
 import { handlingsOf } from "./story.ts";
 import { EXIT, type ExitCode, JSON_OPTION, UsageError, type Verb, type VerbCall } from "./verb.ts";
 
@@ -45,7 +45,7 @@ async function run(call: VerbCall): Promise<ExitCode> {
   const explanation = await explain(call, store, name);
   if (!explanation) {
     terminal.complain(
-      `nothing is called ${name}: no event or request in the journal or in the memory of a running kernel, no cell, capability or subscriber, and no node that is known (a stopped kernel's only if their last run was recorded); ${await meantNode(call, name)}see "millrace ls"`,
+      `there is no event, request, cell, capability, subscriber or recorded node ${name}; ${await meantNode(call, name)}see "millrace ls"`,
     );
     return EXIT.failed;
   }
@@ -108,7 +108,7 @@ async function meantNode(call: VerbCall, name: string): Promise<string> {
   return near === undefined ? "" : `did you mean ${near}? `;
 }
 
-async function findRow(store: KernelStore, name: string): Promise<Row | undefined> {
+async function findRow(store: KernelStore, name: string): Promise<JournalLine | undefined> {
   const query = /^\d{1,15}$/.test(name) ? { id: Number(name) } : { messageId: name };
   return (await store.query({ ...query, limit: 1 }))[0];
 }

@@ -2,7 +2,7 @@
 import { isMessageType, type Message } from "../message/envelope.ts";
 import { findImpurity, VALUE_LIMITS } from "../message/json.ts";
 import { problemText, show, within } from "../message/problem.ts";
-import { type Connected, Connection } from "./connection.ts";
+import { AppConnection, type Connected } from "./connection.ts";
 import { KernelClient, type RequestsOptions } from "./kernel-client.ts";
 import { type ClientHost, pageHost } from "./page-host.ts";
 import { type WebOptions, webSource } from "./web-link.ts";
@@ -18,7 +18,7 @@ export function connectUrl<A>(options: UrlOptions = {}): Connected<A> {
   const source = webSource(options, options.host ?? pageHost());
   const client = new KernelClient(source, options, requestProblem);
   client.begin();
-  const connected: unknown = new Connection(client, source);
+  const connected: unknown = new AppConnection(client, source);
   return connected as Connected<A>;
 }
 

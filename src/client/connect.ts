@@ -4,7 +4,7 @@
 import { systemHost } from "../host/system-host.ts";
 import { Client, type ClientOptions, requestProblem } from "./client.ts";
 import { connectUrl, type UrlOptions } from "./connect-url.ts";
-import { type Connected, Connection } from "./connection.ts";
+import { AppConnection, type Connected } from "./connection.ts";
 import { socketSource } from "./line-link.ts";
 
 /**
@@ -16,6 +16,6 @@ export async function connect<A>(options: ClientOptions | UrlOptions): Promise<C
   const source = socketSource(options.path, options.host ?? systemHost());
   const client = new Client(source, options, requestProblem);
   await client.connect();
-  const connected: unknown = new Connection(client, source);
+  const connected: unknown = new AppConnection(client, source);
   return connected as Connected<A>;
 }

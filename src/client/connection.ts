@@ -6,10 +6,11 @@ import type { AppEvent, Caller, CallOptions, EventsOptions, Live, Result } from 
 import { LiveValues } from "../app/live-values.ts";
 import { type ErrorData, Failure, failureFrom } from "../message/error-data.ts";
 import type { Json } from "../message/json.ts";
-import { command } from "../message/lineage.ts";
+import { commandMessage } from "../message/lineage.ts";
 import type { KernelClient, Status } from "./kernel-client.ts";
 import type { Source } from "./link.ts";
-import { messagesOf, pause, reconnectMs } from "./message-stream.ts";
+import { messagesOf, pauseOrAbort, reconnectMs } from "./message-stream.ts";
+import type { EventSubscribeOptions } from "./subscription.ts";
 
 /** A kernel in another process, typed by its apps. */
 export interface Connected<A> extends Caller<A>, AsyncDisposable {
@@ -20,7 +21,7 @@ export interface Connected<A> extends Caller<A>, AsyncDisposable {
   close(): Promise<void>;
 }
 
-export class Connection implements AsyncDisposable {
+export class AppConnection implements AsyncDisposable {
   readonly #client: KernelClient;
   readonly #source: Source & { close?(): void };
   readonly #end = new AbortController();
@@ -64,12 +65,35 @@ export class Connection implements AsyncDisposable {
     });
   }
 
-  async *events(
+  events(
     names: string | readonly string[],
     options: EventsOptions = {},
-  ): AsyncGenerator<AppEvent<string, Json>> {
+  ): AsyncIterableIterator<AppEvent<string, Json>> {
     const types = typeof names === "string" ? [names] : names;
-    for await (const { id, cursor, message } of this.#client.subscribe({ ...options, types }))
+    const end = new AbortController();
+    const signal = options.signal === undefined ? end.signal : AbortSignal.any([options.signal, end.signal]);
+    const events = this.#follow({ ...options, types, signal });
+    // Subscribed at once: events after this call are not missed, however late the iteration begins.
+    let first: Promise<IteratorResult<AppEvent<string, Json>, void>> | undefined = events.next();
+    first.catch(() => undefined);
+    return {
+      next() {
+        const next = first ?? events.next();
+        first = undefined;
+        return next;
+      },
+      return() {
+        end.abort();
+        return events.return();
+      },
+      [Symbol.asyncIterator]() {
+        return this;
+      },
+    };
+  }
+
+  async *#follow(options: EventSubscribeOptions): AsyncGenerator<AppEvent<string, Json>, void> {
+    for await (const { id, cursor, message } of this.#client.subscribe(options))
       yield { id, cursor, type: message.type, data: message.data };
   }
 
@@ -116,7 +140,11 @@ async function watch(source: Source, { type, data, signal }: Watched, listener: 
   let failures = 0;
   while (!signal.aborted) {
     try {
-      const request = command(source.host, "Sys.Watch", { type, data, ...(version === undefined ? {} : { version }) });
+      const request = commandMessage(source.host, "Sys.Watch", {
+        type,
+        data,
+        ...(version === undefined ? {} : { version }),
+      });
       for await (const message of messagesOf(source, request, signal)) {
         if (message.kind === "error" && isRefusal(message.metadata, message.data as ErrorData))
           return void listener.failed(failureFrom(message.data as ErrorData));
@@ -134,7 +162,7 @@ async function watch(source: Source, { type, data, signal }: Watched, listener: 
       // The kernel may come back. A request that cannot be made at all, or whose token is refused, is the end.
       if (error instanceof Failure && (error.code === 422 || error.code === 401)) return void listener.failed(error);
     }
-    if (!signal.aborted) await pause(source.host, reconnectMs(++failures), signal);
+    if (!signal.aborted) await pauseOrAbort(source.host, reconnectMs(++failures), signal);
   }
 }
 

@@ -15,4 +15,4 @@ export {
   type RequestsOptions,
   type Status,
 } from "./kernel-client.ts";
-export type { GoneEvents, StreamedEvent, SubscribeOptions } from "./subscription.ts";
+export type { EventSubscribeOptions, GoneEvents, StreamedEvent } from "./subscription.ts";

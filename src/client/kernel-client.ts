@@ -14,10 +14,10 @@ import { CLIENT_RECONNECT_MS_MAX, CLIENT_RECONNECT_START_MS, CLIENT_TIMEOUT_MS }
 import type { Message } from "../message/envelope.ts";
 import { type ErrorData, errorData, Failure, failureFrom, isFailure } from "../message/error-data.ts";
 import type { Json } from "../message/json.ts";
-import { command, query } from "../message/lineage.ts";
-import type { Link, Source } from "./link.ts";
+import { commandMessage, queryMessage } from "../message/lineage.ts";
+import type { ClientLink, Source } from "./link.ts";
 import type { ClientHost } from "./page-host.ts";
-import { type StreamedEvent, type SubscribeOptions, subscribe } from "./subscription.ts";
+import { type EventSubscribeOptions, type StreamedEvent, subscribe } from "./subscription.ts";
 import { tooLongError, WaitingRequest, WaitingRequests } from "./waiting-requests.ts";
 
 /**
@@ -71,7 +71,7 @@ export class KernelClient<Types extends Exchanges = AnyExchanges> implements Asy
   readonly #statusListeners = new Set<() => void>();
   #connection: Status["connection"] = "connecting";
   #status: Status | undefined;
-  #link: Link | undefined;
+  #link: ClientLink | undefined;
   #reconnect: Timer | undefined;
   #isConnecting = false;
   /** It stays connected while no request waits. */
@@ -104,7 +104,7 @@ export class KernelClient<Types extends Exchanges = AnyExchanges> implements Asy
     data: Types[Type]["input"],
     options?: RequestOptions,
   ): Promise<Types[Type]["output"]> {
-    return dataOf(await this.request(command(this.#host, type, data as Json), options));
+    return dataOf(await this.request(commandMessage(this.#host, type, data as Json), options));
   }
 
   async query<Type extends keyof Types & string>(
@@ -112,17 +112,17 @@ export class KernelClient<Types extends Exchanges = AnyExchanges> implements Asy
     data: Types[Type]["input"],
     options?: RequestOptions,
   ): Promise<Types[Type]["output"]> {
-    return dataOf(await this.request(query(this.#host, type, data as Json), options));
+    return dataOf(await this.request(queryMessage(this.#host, type, data as Json), options));
   }
 
   /** Publishes an event; resolves with its id in the journal once it is durable. */
   async emit(type: string, data: Json, options?: RequestOptions): Promise<number> {
-    const answer = await this.request(command(this.#host, "Journal.Publish", { type, data }), options);
+    const answer = await this.request(commandMessage(this.#host, "Journal.Publish", { type, data }), options);
     return (dataOf(answer) as { id: number }).id;
   }
 
   /** Events of the journal as they arrive, until the iteration, the signal or the client ends it. */
-  subscribe(options: SubscribeOptions = {}): AsyncGenerator<StreamedEvent, void> {
+  subscribe(options: EventSubscribeOptions = {}): AsyncGenerator<StreamedEvent, void> {
     const signal = options.signal ? AbortSignal.any([options.signal, this.#end.signal]) : this.#end.signal;
     return subscribe(this.#source, { ...options, signal });
   }
@@ -185,7 +185,7 @@ export class KernelClient<Types extends Exchanges = AnyExchanges> implements Asy
     waiting.answer(answer);
   }
 
-  #lost(link: Link): void {
+  #lost(link: ClientLink): void {
     if (this.#link !== link) return;
     this.#link = undefined;
     if (this.#end.signal.aborted) return;

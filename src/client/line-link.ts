@@ -4,7 +4,7 @@
 import { connect, type Socket } from "node:net";
 import type { Host } from "../host/host.ts";
 import { Failure } from "../message/error-data.ts";
-import type { Link, LinkEvents, Source } from "./link.ts";
+import type { ClientLink, LinkEvents, Source } from "./link.ts";
 
 /** The kernel on a socket: `.millrace/kernel.sock`. Each link is a connection. */
 export function socketSource(path: string, host: Host): Source {
@@ -19,7 +19,7 @@ export function socketSource(path: string, host: Host): Source {
   };
 }
 
-class LineLink implements Link {
+class LineLink implements ClientLink {
   readonly #socket: Socket;
   readonly #host: Host;
   #rest = "";

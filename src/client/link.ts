@@ -11,7 +11,7 @@ export interface LinkEvents {
   lost(): void;
 }
 
-export interface Link {
+export interface ClientLink {
   /** The text of one message, without line breaks. */
   send(text: string): void;
   /** Stops reading until `resume`. A transport that cannot wait ends the link; the reader asks again later. */
@@ -26,5 +26,5 @@ export interface Source {
   /** Length of a text in UTF-8. */
   bytesOf(text: string): number;
   /** A link for any requests and their answers; with a request, one that sends it and gets the messages it causes. */
-  open(events: LinkEvents, request?: Message): Promise<Link>;
+  open(events: LinkEvents, request?: Message): Promise<ClientLink>;
 }

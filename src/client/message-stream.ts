@@ -56,7 +56,7 @@ export function reconnectMs(failures: number): number {
   return backoffMs(failures, { startMs: CLIENT_RECONNECT_START_MS, maxMs: CLIENT_RECONNECT_MS_MAX });
 }
 
-export function pause(host: ClientHost, ms: number, signal: AbortSignal | undefined): Promise<void> {
+export function pauseOrAbort(host: ClientHost, ms: number, signal: AbortSignal | undefined): Promise<void> {
   return new Promise((resolve) => {
     const end = () => {
       timer.cancel();

@@ -7,12 +7,12 @@
 import type { Message } from "../message/envelope.ts";
 import { type ErrorData, Failure, failureFrom, isFailure } from "../message/error-data.ts";
 import { isJsonObject } from "../message/json.ts";
-import { command } from "../message/lineage.ts";
+import { commandMessage } from "../message/lineage.ts";
 import type { Source } from "./link.ts";
-import { messagesOf, pause, reconnectMs } from "./message-stream.ts";
+import { messagesOf, pauseOrAbort, reconnectMs } from "./message-stream.ts";
 
 /** Which events `client.events` yields, and from where. */
-export interface SubscribeOptions {
+export interface EventSubscribeOptions {
   /** Types of events; all if neither types nor topics are given. */
   readonly types?: readonly string[];
   /** Topics or patterns, like `email.*`. */
@@ -52,7 +52,7 @@ class Gone extends Failure {
   }
 }
 
-export async function* subscribe(source: Source, options: SubscribeOptions): AsyncGenerator<StreamedEvent, void> {
+export async function* subscribe(source: Source, options: EventSubscribeOptions): AsyncGenerator<StreamedEvent, void> {
   const { signal } = options;
   let { from } = options;
   let failures = 0;
@@ -72,17 +72,17 @@ export async function* subscribe(source: Source, options: SubscribeOptions): Asy
       // After the first connection, an unreachable kernel is expected to come back.
       if (first || !isFailure(error, "NOT_REACHABLE")) throw error;
     }
-    await pause(source.host, reconnectMs(++failures), signal);
+    await pauseOrAbort(source.host, reconnectMs(++failures), signal);
   }
 }
 
 /** Ends with the connection, or when the kernel drops a slow reader. */
 async function* oneConnection(
   source: Source,
-  { types, topics, from, signal }: SubscribeOptions,
+  { types, topics, from, signal }: EventSubscribeOptions,
 ): AsyncGenerator<StreamedEvent, void> {
   const wanted = { ...(types && { types }), ...(topics && { topics }), ...(from === undefined ? {} : { from }) };
-  for await (const message of messagesOf(source, command(source.host, "Sys.Subscribe", wanted), signal)) {
+  for await (const message of messagesOf(source, commandMessage(source.host, "Sys.Subscribe", wanted), signal)) {
     if (message.kind === "event") {
       const { journalId, cursor } = message.metadata;
       yield { id: Number(journalId), cursor: String(cursor), message };

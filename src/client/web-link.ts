@@ -13,9 +13,9 @@ import { WEB_RECONNECT_MS_MAX, WEB_RECONNECT_START_MS, WEB_SILENCE_MS } from "..
 import { causationOf, type Message } from "../message/envelope.ts";
 import { Failure } from "../message/error-data.ts";
 import type { JsonObject } from "../message/json.ts";
-import { command, query } from "../message/lineage.ts";
-import type { Link, LinkEvents, Source } from "./link.ts";
-import { pause } from "./message-stream.ts";
+import { commandMessage, queryMessage } from "../message/lineage.ts";
+import type { ClientLink, LinkEvents, Source } from "./link.ts";
+import { pauseOrAbort } from "./message-stream.ts";
 import type { ClientHost } from "./page-host.ts";
 
 export interface WebOptions {
@@ -78,7 +78,7 @@ class WebSource implements Source {
   }
 
   /** Waits until the kernel is reached. Fails if it refuses the token, or if the source is closed. */
-  async open(events: LinkEvents, request?: Message): Promise<Link> {
+  async open(events: LinkEvents, request?: Message): Promise<ClientLink> {
     const socket = this.#socket ?? (await this.#connected());
     const link = new WebLink(socket, events, request?.metadata.id ?? "", () => this.#left(link));
     if (request === undefined) this.#plain.add(link);
@@ -106,7 +106,7 @@ class WebSource implements Source {
     while (!signal.aborted) {
       // Up to double, so that the clients of a kernel that was away do not come back in one moment.
       if (this.#attempts > 0)
-        await pause(this.host, 2 * jittered(backoffMs(this.#attempts, RECONNECTS), this.host), signal);
+        await pauseOrAbort(this.host, 2 * jittered(backoffMs(this.#attempts, RECONNECTS), this.host), signal);
       this.#attempts++;
       const token = typeof this.#token === "function" ? await this.#token() : this.#token;
       const socket = signal.aborted ? undefined : await this.#dial(token);
@@ -130,8 +130,8 @@ class WebSource implements Source {
         // The answer shows that the token, or the cookie, is taken.
         const first =
           token === undefined
-            ? query(this.host, "Syscall.Ping", null)
-            : command(this.host, "Sys.Authenticate", { token });
+            ? queryMessage(this.host, "Syscall.Ping", null)
+            : commandMessage(this.host, "Sys.Authenticate", { token });
         socket.send(JSON.stringify(first));
       };
       socket.onmessage = () => {
@@ -187,7 +187,7 @@ class WebSource implements Source {
     if (stream === undefined) return;
     this.#streams.delete(link.request);
     // After a lost connection there is no stream any more.
-    if (this.#streams.delete(stream.id)) link.send(JSON.stringify(command(this.host, stream.end, stream.data)));
+    if (this.#streams.delete(stream.id)) link.send(JSON.stringify(commandMessage(this.host, stream.end, stream.data)));
   }
 
   /** A network that is gone closes no socket: silence is answered by a ping, and further silence ends the socket. */
@@ -197,7 +197,7 @@ class WebSource implements Source {
       () => {
         if (!this.#heard) return socket.close();
         this.#heard = false;
-        socket.send(JSON.stringify(query(this.host, "Syscall.Ping", null)));
+        socket.send(JSON.stringify(queryMessage(this.host, "Syscall.Ping", null)));
         this.#watchSilence(socket);
       },
       { keepAlive: false },
@@ -208,7 +208,7 @@ class WebSource implements Source {
 /** Kinds of streams: the field of their id in the reply, and the request that ends them. */
 const STREAM_ENDS = { watch: "Sys.Unwatch", subscription: "Sys.Unsubscribe" } as const;
 
-class WebLink implements Link {
+class WebLink implements ClientLink {
   /** The id of the request of a stream; empty for the link of requests. */
   readonly request: string;
   /** Once the kernel has answered the request. */

@@ -7,10 +7,10 @@ import { AsyncLocalStorage } from "node:async_hooks";
 import type { Host } from "../host/host.ts";
 import { AGENT_INVOKE_MS, AGENT_WAITING_MAX } from "../limits.ts";
 import { show } from "../message/problem.ts";
-import { ExtensionError, reasonOf } from "./extension-error.ts";
+import { ExtensionError, extensionReason } from "./extension-error.ts";
 import type { Logger } from "./logger.ts";
 import type { AgentProvider, AgentResponse, AgentTool, Tool } from "./providers.ts";
-import { within } from "./time-limit.ts";
+import { withinTime } from "./time-limit.ts";
 
 export interface AgentOffer {
   readonly extensionId: string;
@@ -109,14 +109,14 @@ export class AgentSlot {
     const what = `the agent of ${current.extensionId}`;
     const limit = { host: this.#host, limitMs: this.#limits.agentInvokeMs, what, ...(until && { signal: until }) };
     try {
-      const response = await within(limit, (signal) => {
+      const response = await withinTime(limit, (signal) => {
         const tools = this.#tools().map((tool) => withSignal(tool, signal));
         return this.#answering.run(true, () => current.agent.invoke(prompt, { ...question, tools, signal }));
       });
       return textOf(response);
     } catch (thrown) {
-      this.#logger.error(`${what} failed: ${reasonOf(thrown)}`);
-      throw new ExtensionError("EXTENSION_AGENT_FAILED", reasonOf(thrown));
+      this.#logger.error(`${what} failed: ${extensionReason(thrown)}`);
+      throw new ExtensionError("EXTENSION_AGENT_FAILED", extensionReason(thrown));
     }
   }
 }

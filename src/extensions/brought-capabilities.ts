@@ -5,7 +5,7 @@
 import type { Capability } from "../loop/capability.ts";
 import { MailboxActor } from "../loop/mailbox-actor.ts";
 import { BootError, RoutingTable } from "../loop/routing-table.ts";
-import { ExtensionError, reasonOf } from "./extension-error.ts";
+import { ExtensionError, extensionReason } from "./extension-error.ts";
 import type { ExtensionRecord } from "./extension-record.ts";
 import { asProvider } from "./providers.ts";
 import { SYSTEM_SUBSCRIBER } from "./system-topics.ts";
@@ -45,7 +45,7 @@ export function bringCapabilities(
       if (own.length > 0) RoutingTable.build(new Map(Object.entries({ ...all, ...record.capabilities })));
       all = { ...all, ...record.capabilities };
     } catch (thrown) {
-      fail(record, thrown instanceof BootError ? thrown.problems.join("; ") : reasonOf(thrown));
+      fail(record, thrown instanceof BootError ? thrown.problems.join("; ") : extensionReason(thrown));
     }
   }
   const failed = records.filter((one) => !one.usable).flatMap((one) => Object.keys(one.capabilities));
@@ -60,7 +60,7 @@ function contained(record: ExtensionRecord, one: Capability, fail: BringingParts
       return one.spawn(context);
     } catch (thrown) {
       if (hasStarted) throw thrown;
-      fail(record, `spawn of ${context.name}: ${reasonOf(thrown)}`);
+      fail(record, `spawn of ${context.name}: ${extensionReason(thrown)}`);
       // It gets no message: the loader stops it when the loop is there.
       return new MailboxActor(context.host, () => null);
     } finally {

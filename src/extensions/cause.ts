@@ -8,10 +8,10 @@
 import { AsyncLocalStorage } from "node:async_hooks";
 import type { Message } from "../message/envelope.ts";
 import { causedBy, type Lineage } from "../message/lineage.ts";
-import type { Handling } from "./handling.ts";
+import type { EventHandling } from "./handling.ts";
 
 export class Cause {
-  readonly #current = new AsyncLocalStorage<Handling>();
+  readonly #current = new AsyncLocalStorage<EventHandling>();
   readonly #outside = AsyncLocalStorage.snapshot();
 
   /** Runs it as if no extension had called. */
@@ -20,12 +20,12 @@ export class Cause {
   }
 
   /** Runs the code with the handled event as its only cause. */
-  during<T>(handling: Handling, work: () => T): T {
+  during<T>(handling: EventHandling, work: () => T): T {
     return this.#outside(() => this.#current.run(handling, work));
   }
 
   /** The call of the handler that runs; undefined outside of any handler. */
-  get handling(): Handling | undefined {
+  get handling(): EventHandling | undefined {
     return this.#current.getStore();
   }
 

@@ -9,10 +9,10 @@ import { EXTENSION_STEP_MS, EXTENSIONS_MAX } from "../limits.ts";
 import { type DefinedExtension, isDefinedExtension, manifestOfHead } from "./define-extension.ts";
 import { importInside } from "./entrypoint.ts";
 import type { Extension } from "./extension.ts";
-import { ExtensionError, reasonOf } from "./extension-error.ts";
+import { ExtensionError, extensionReason } from "./extension-error.ts";
 import { insideFile } from "./inside-file.ts";
 import { MANIFEST_FILE, type Manifest, readManifest } from "./manifest.ts";
-import { within } from "./time-limit.ts";
+import { withinTime } from "./time-limit.ts";
 import { fileProblemText } from "./yaml-file.ts";
 
 /** An extension that is code already, with the fields of a `manifest.yaml` but the entrypoint. */
@@ -50,9 +50,9 @@ export async function discover(sources: ExtensionSources, host: Host): Promise<F
     else if (typeof source !== "string") all.push(fromCode(source));
     else {
       const file = resolve(source);
-      const found = await within({ host, limitMs: EXTENSION_STEP_MS, what: `loading of ${source}` }, () =>
+      const found = await withinTime({ host, limitMs: EXTENSION_STEP_MS, what: `loading of ${source}` }, () =>
         inPlace(file),
-      ).catch((thrown: unknown) => broken(file, reasonOf(thrown)));
+      ).catch((thrown: unknown) => broken(file, extensionReason(thrown)));
       // A module beside the folders may be a helper of extensions.
       if (found.kind === "broken" && found.reason === NO_DEFINITION && typeof sources === "string") continue;
       all.push(found);
@@ -83,7 +83,7 @@ export async function inPlace(path: string, life = 0): Promise<Found> {
     const made = (await importInside(dirname(path), basename(path), life)).get("default");
     return isDefinedExtension(made) ? ofDefinition(made, path) : broken(path, NO_DEFINITION);
   } catch (thrown) {
-    return broken(path, reasonOf(thrown));
+    return broken(path, extensionReason(thrown));
   }
 }
 
@@ -109,7 +109,7 @@ function inFolder(folder: string): Found {
     const reason = result.problems.map((problem) => `${MANIFEST_FILE}:${fileProblemText(problem)}`).join("; ");
     return { kind: "broken", id, folder, reason };
   } catch (thrown) {
-    return { kind: "broken", id, folder, reason: reasonOf(thrown) };
+    return { kind: "broken", id, folder, reason: extensionReason(thrown) };
   }
 }
 

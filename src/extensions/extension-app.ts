@@ -21,7 +21,7 @@ import { ExtensionError } from "./extension-error.ts";
 import type { ExtensionRecord } from "./extension-record.ts";
 import { type Manifest, VERSION } from "./manifest.ts";
 import type { Tool } from "./providers.ts";
-import type { Schedule } from "./schedule-table.ts";
+import type { ExtensionSchedule } from "./schedule-table.ts";
 
 /** An app that the kernel runs for an extension, with its cells loaded. */
 export interface AddedApp {
@@ -33,7 +33,7 @@ export interface AddedApp {
     request: Request,
     during: Activity["during"],
   ): readonly { readonly event: string; readonly end: () => void }[];
-  schedules(request: Request): readonly Schedule[];
+  schedules(request: Request): readonly ExtensionSchedule[];
   /** Takes it back: the extension does not start. */
   remove(): Promise<void>;
 }

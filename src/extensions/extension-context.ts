@@ -18,15 +18,15 @@ import { contentId } from "../message/content-id.ts";
 import type { Message } from "../message/envelope.ts";
 import { type ErrorData, failureFrom } from "../message/error-data.ts";
 import { DATA_LIMITS, findImpurity, type Json, type JsonObject } from "../message/json.ts";
-import { command, event, type Lineage } from "../message/lineage.ts";
+import { commandMessage, eventMessage, type Lineage } from "../message/lineage.ts";
 import { show } from "../message/problem.ts";
 import { topicType } from "../message/topic.ts";
 import type { WorkSpace } from "../work/attempt.ts";
 import { Tx } from "../work/tx.ts";
 import type { Activity } from "./activity.ts";
 import type { Cause } from "./cause.ts";
-import { ExtensionError, reasonOf } from "./extension-error.ts";
-import { Handling } from "./handling.ts";
+import { ExtensionError, extensionReason } from "./extension-error.ts";
+import { EventHandling } from "./handling.ts";
 import { type Log, type Logger, loggerFor } from "./logger.ts";
 import { isSystemTopic, type Manifest } from "./manifest.ts";
 import type { Hook, HookName, MessageRouter } from "./message-router.ts";
@@ -57,13 +57,13 @@ export interface EventContext {
 /** The context of a handler that was subscribed with a space. */
 export type EventTx = Tx;
 
-type EventWork = (event: Event, tx: EventTx) => unknown;
+type EventWork = (eventMessage: Event, tx: EventTx) => unknown;
 
 /** The handler of a subscription of an extension. */
-export type EventHandler<Payload = Json> = (event: Event<Payload>, context: EventContext) => unknown;
+export type EventHandler<Payload = Json> = (eventMessage: Event<Payload>, context: EventContext) => unknown;
 
 /** Options of a command that an extension sends. */
-export interface CommandOptions {
+export interface ExtensionCommandOptions {
   /** The command's id: sent again under it, it is the same command. */
   readonly id?: string | undefined;
   /** Names the command within its handler, in place of its type and data: the id follows from the event and this. */
@@ -182,13 +182,13 @@ export class ExtensionContext {
 
   #keyed(topic: string, payload: Json, key: string, lineage: Lineage): Message {
     const id = contentId(["emit", this.extensionId, topic, key]);
-    return event({ id: () => id, now: () => this.#parts.host.now() }, topicType(topic), payload, lineage);
+    return eventMessage({ id: () => id, now: () => this.#parts.host.now() }, topicType(topic), payload, lineage);
   }
 
   /** Handles events with effect once: writes, events, receipt and delivery are one commit of the space. */
   subscribeEvent<Payload = Json>(
     topic: string,
-    handler: (event: Event<Payload>, tx: EventTx) => unknown,
+    handler: (eventMessage: Event<Payload>, tx: EventTx) => unknown,
     options: Omit<TransactionalOptions, "subscriberId">,
   ): void;
   /**
@@ -201,7 +201,7 @@ export class ExtensionContext {
   ): void;
   subscribeEvent(
     topic: string,
-    handler: EventHandler<never> | ((event: Event<never>, tx: EventTx) => unknown),
+    handler: EventHandler<never> | ((eventMessage: Event<never>, tx: EventTx) => unknown),
     options: Omit<SubscribeOptions<never>, "subscriberId"> & { readonly space?: WorkSpace } = {},
   ): void {
     this.#requireRunning();
@@ -219,13 +219,13 @@ export class ExtensionContext {
     const rest = { ...ofManifest, ...others, subscriberId: this.extensionId };
     const limitMs = timeoutMs ?? timeout ?? this.#parts.handlerTimeoutMs;
     if (space === undefined) {
-      const handle = (event: Event, context: HandlerContext) =>
-        this.#handle(handler as EventHandler, event, { context, host: this.host, limitMs });
+      const handle = (eventMessage: Event, context: HandlerContext) =>
+        this.#handle(handler as EventHandler, eventMessage, { context, host: this.host, limitMs });
       // Its time is measured here, because waiting for the agent does not count.
       const failed = onFailed as SubscribeOptions["onFailed"];
       bus.subscribe(topic, handle, { ...rest, ...(failed ? { onFailed: failed } : {}), timeoutMs: TIMER_DELAY_MS_MAX });
     } else {
-      const handle = (event: Event, tx: Tx) => this.#handleOnce(handler as EventWork, event, tx);
+      const handle = (eventMessage: Event, tx: Tx) => this.#handleOnce(handler as EventWork, eventMessage, tx);
       const failed = onFailed as TransactionalOptions["onFailed"];
       bus.subscribe(topic, handle, { ...rest, ...(failed ? { onFailed: failed } : {}), timeoutMs: limitMs, space });
     }
@@ -235,7 +235,7 @@ export class ExtensionContext {
 
   async #handle(
     handler: EventHandler,
-    event: Event,
+    eventMessage: Event,
     parts: { readonly context: HandlerContext; readonly host: Host; readonly limitMs: number },
   ): Promise<void> {
     const { context } = parts;
@@ -254,11 +254,11 @@ export class ExtensionContext {
       emit,
     };
     const { activity, cause } = this.#parts;
-    const handling = new Handling(event.message, parts);
-    await activity.during(() => cause.during(handling, () => handling.run(() => handler(event, given))));
+    const handling = new EventHandling(eventMessage.message, parts);
+    await activity.during(() => cause.during(handling, () => handling.run(() => handler(eventMessage, given))));
   }
 
-  async #handleOnce(handler: EventWork, event: Event, delivery: Tx): Promise<unknown> {
+  async #handleOnce(handler: EventWork, eventMessage: Event, delivery: Tx): Promise<unknown> {
     this.#requireRunning();
     if (this.#record.ended.signal.aborted) return new Promise(() => undefined);
     const tx = Tx.restricted(delivery, ({ kind }, topic) => {
@@ -267,8 +267,8 @@ export class ExtensionContext {
     });
     const { activity, cause } = this.#parts;
     // The cause leaves the context of the caller, and with it that of the transaction.
-    const handling = Handling.inTransaction(event.message, { delivery, host: this.host });
-    return activity.during(async () => cause.during(handling, () => delivery.within(() => handler(event, tx))));
+    const handling = EventHandling.inTransaction(eventMessage.message, { delivery, host: this.host });
+    return activity.during(async () => cause.during(handling, () => delivery.within(() => handler(eventMessage, tx))));
   }
 
   // The path of a user's message, in memory -------------------------------------------------------------------------
@@ -317,7 +317,7 @@ export class ExtensionContext {
    * caused by the event, and its id follows from the event: a handler that runs again repeats the command, and does not
    * send another.
    */
-  async command(type: string, data: Json, options: CommandOptions = {}): Promise<Json> {
+  async command(type: string, data: Json, options: ExtensionCommandOptions = {}): Promise<Json> {
     this.#requireOpen(`${type} was not sent`);
     const { requests, cause, host } = this.#parts;
     const { lineage, handling } = cause;
@@ -329,7 +329,7 @@ export class ExtensionContext {
         "a command's key belongs to an event's handler; elsewhere give an id",
       );
     if (id === undefined) return cause.outside(() => requests.command(type, data, lineage));
-    const message = command({ id: () => id, now: () => host.now() }, type, data, lineage);
+    const message = commandMessage({ id: () => id, now: () => host.now() }, type, data, lineage);
     const answer = await cause.outside(() => requests.request(message));
     if (answer.kind === "reply") return answer.data;
     throw failureFrom(answer.data as ErrorData);
@@ -356,7 +356,7 @@ export class ExtensionContext {
 
   /** Fire and forget (ADR 004 §8): a rejection must not end the process, and is logged. */
   #forgettable<T>(what: string, work: Promise<T>): Promise<T> {
-    work.catch((thrown: unknown) => this.logger.warn(`${what}: ${reasonOf(thrown)}`));
+    work.catch((thrown: unknown) => this.logger.warn(`${what}: ${extensionReason(thrown)}`));
     return work;
   }
 

@@ -48,6 +48,6 @@ export class ExtensionError extends MillraceError<ExtensionErrorCode> {
 }
 
 /** The error in one line. */
-export function reasonOf(thrown: unknown): string {
+export function extensionReason(thrown: unknown): string {
   return thrownText(thrown).split("\n", 1)[0] || "it failed without saying why";
 }

@@ -26,7 +26,7 @@ import { loadEntrypoint } from "./entrypoint.ts";
 import type { Extension } from "./extension.ts";
 import { type OpenApp, openDefined } from "./extension-app.ts";
 import { type ContextParts, ExtensionContext, type Requests } from "./extension-context.ts";
-import { ExtensionError, reasonOf } from "./extension-error.ts";
+import { ExtensionError, extensionReason } from "./extension-error.ts";
 import { ExtensionRecord, type ExtensionStatus, recordsToRestart } from "./extension-record.ts";
 import { loadOrder } from "./load-order.ts";
 import { type Log, type Logger, loggerFor, logToStderr } from "./logger.ts";
@@ -35,15 +35,15 @@ import { MessageRouter } from "./message-router.ts";
 import { type OwnedWork, Ownership, type OwnershipParts } from "./ownership.ts";
 import { schedulesOf, wireProviders } from "./provider-wiring.ts";
 import { asProvider, providerKinds, type ServiceProvider } from "./providers.ts";
-import type { DueTable } from "./schedule-row.ts";
+import type { ScheduleDueTable } from "./schedule-row.ts";
 import { APP_OWNER, ScheduleTable } from "./schedule-table.ts";
 import { wireSystemTopics } from "./system-topics.ts";
-import { within } from "./time-limit.ts";
+import { withinTime } from "./time-limit.ts";
 
 export interface ExtensionLoaderOptions {
   readonly host: Host;
   readonly bus: EventBus;
-  readonly due: DueTable;
+  readonly due: ScheduleDueTable;
   readonly requests: Requests;
   /** The kernel's space. */
   readonly space: Space;
@@ -132,7 +132,7 @@ export class ExtensionLoader {
     try {
       if (record.usable) this.topics.add(record.manifest!);
     } catch (thrown) {
-      this.#condemn(record, reasonOf(thrown));
+      this.#condemn(record, extensionReason(thrown));
     }
   }
 
@@ -145,7 +145,7 @@ export class ExtensionLoader {
     try {
       for (const { topic } of record.manifest?.subscribes ?? []) this.#bus.declare(topic, record.id);
     } catch (thrown) {
-      this.#condemn(record, reasonOf(thrown));
+      this.#condemn(record, extensionReason(thrown));
     }
   }
 
@@ -310,7 +310,7 @@ export class ExtensionLoader {
       .then(
         () => undefined,
         (thrown: unknown) => {
-          if (!signal.aborted) void this.#fail(record, `its service failed: ${reasonOf(thrown)}`);
+          if (!signal.aborted) void this.#fail(record, `its service failed: ${extensionReason(thrown)}`);
         },
       );
   }
@@ -322,7 +322,7 @@ export class ExtensionLoader {
       this.#logger.info(`${record.id} runs here, as owner number ${owner.term}`);
       await service.runBackground(owned, owner);
     };
-    const failed = (thrown: unknown) => void this.#fail(record, `its service failed: ${reasonOf(thrown)}`);
+    const failed = (thrown: unknown) => void this.#fail(record, `its service failed: ${extensionReason(thrown)}`);
     const owner = new Ownership(this.#owners, record.id, run, failed);
     return new Promise((resolve) => {
       signal.addEventListener("abort", () => resolve(owner.close()), { once: true });
@@ -334,9 +334,9 @@ export class ExtensionLoader {
     if (!record.usable) return;
     const limit = { host: this.#host, limitMs: EXTENSION_STEP_MS, what: `${name} of ${record.id}` };
     try {
-      await within(limit, work);
+      await withinTime(limit, work);
     } catch (thrown) {
-      await this.#fail(record, `${name}: ${reasonOf(thrown)}`);
+      await this.#fail(record, `${name}: ${extensionReason(thrown)}`);
     }
   }
 
@@ -377,9 +377,9 @@ export class ExtensionLoader {
     this.#health?.cancel();
     this.#bus.pause();
     await this.#schedules.close(graceMs);
-    await within({ host: this.#host, limitMs: graceMs, what: "work of extensions" }, () => this.#activity.idle()).catch(
-      (thrown: unknown) => this.#logger.warn(reasonOf(thrown)),
-    );
+    await withinTime({ host: this.#host, limitMs: graceMs, what: "work of extensions" }, () =>
+      this.#activity.idle(),
+    ).catch((thrown: unknown) => this.#logger.warn(extensionReason(thrown)));
     for (const record of this.#order.toReversed()) {
       if (!record.usable) continue;
       await this.#end(record);
@@ -412,9 +412,9 @@ export class ExtensionLoader {
 
   async #ending(record: ExtensionRecord, what: string, work: () => unknown): Promise<void> {
     try {
-      await within({ host: this.#host, limitMs: EXTENSION_STEP_MS, what: `${what} of ${record.id}` }, work);
+      await withinTime({ host: this.#host, limitMs: EXTENSION_STEP_MS, what: `${what} of ${record.id}` }, work);
     } catch (thrown) {
-      this.#logger.error(`${record.id} did not end well: ${reasonOf(thrown)}`);
+      this.#logger.error(`${record.id} did not end well: ${extensionReason(thrown)}`);
     }
   }
 

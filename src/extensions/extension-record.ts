@@ -14,7 +14,7 @@ import type { Extension } from "./extension.ts";
 import { ExtensionError } from "./extension-error.ts";
 import type { Manifest } from "./manifest.ts";
 import type { ProviderKind } from "./providers.ts";
-import type { Schedule, ScheduleStatus } from "./schedule-table.ts";
+import type { ExtensionSchedule, ScheduleStatus } from "./schedule-table.ts";
 
 /** The state of an extension in its life. */
 export type ExtensionState = "INACTIVE" | "ACTIVE" | "ERROR";
@@ -54,7 +54,7 @@ export class ExtensionRecord {
   /** The manifest that follows from the code of a defined extension. */
   computed: Manifest | undefined;
   /** Its schedules, if its code defines them. */
-  scheduled: () => readonly Schedule[] = () => [];
+  scheduled: () => readonly ExtensionSchedule[] = () => [];
   /** Topics that its own code handles. */
   readonly subscribed = new Set<string>();
   /** Its background work; settles when that has ended. */

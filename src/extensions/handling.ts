@@ -21,7 +21,7 @@ interface HandlerCall {
 /** Of the hash of a command, in an id that follows from the event's. */
 const CONTENT_DIGITS = 24;
 
-export class Handling {
+export class EventHandling {
   readonly message: Message;
   readonly #context: HandlerCall;
   readonly #host: Host;
@@ -50,7 +50,7 @@ export class Handling {
   static inTransaction(
     message: Message,
     { delivery, host }: { delivery: { readonly signal: AbortSignal }; host: Host },
-  ): Handling {
+  ): EventHandling {
     const context: HandlerCall = {
       get signal() {
         return delivery.signal;
@@ -61,7 +61,7 @@ export class Handling {
       },
       cancel: () => undefined,
     };
-    return new Handling(message, { context, host, limitMs: 0 });
+    return new EventHandling(message, { context, host, limitMs: 0 });
   }
 
   get signal(): AbortSignal {

@@ -11,7 +11,13 @@ export {
 } from "./define-extension.ts";
 export type { ExtensionInCode, ExtensionSources } from "./discovery.ts";
 export type { Extension } from "./extension.ts";
-export type { CommandOptions, EmitOptions, EventContext, EventHandler, ExtensionContext } from "./extension-context.ts";
+export type {
+  EmitOptions,
+  EventContext,
+  EventHandler,
+  ExtensionCommandOptions,
+  ExtensionContext,
+} from "./extension-context.ts";
 export { ExtensionError, type ExtensionErrorCode } from "./extension-error.ts";
 export type { ExtensionState, ExtensionStatus } from "./extension-record.ts";
 export type { Log, LogEntry, Logger, LogLevel } from "./logger.ts";
@@ -26,9 +32,9 @@ export type {
   CapabilityProvider,
   ChannelProvider,
   ProviderKind,
+  ScheduledRun,
   SchedulerProvider,
   ServiceProvider,
-  Slot,
   TaskResult,
   Tool,
   ToolProvider,

@@ -30,7 +30,7 @@ export const VERSION = "1.0.0";
 
 export type EventHandlerKind = "notify_user" | "custom";
 
-export interface Publication {
+export interface PublishedTopic {
   readonly topic: string;
   readonly description: string;
 }
@@ -68,7 +68,7 @@ export interface Manifest {
   readonly dependsOn: readonly string[];
   readonly config: JsonObject;
   readonly enabled: boolean;
-  readonly publishes: readonly Publication[];
+  readonly publishes: readonly PublishedTopic[];
   readonly subscribes: readonly SubscriptionDeclaration[];
   readonly schedules: readonly ScheduleDeclaration[];
 }
@@ -139,7 +139,7 @@ function entrypointOf(value: YamlValue): Entrypoint | undefined {
   return value.wrong(`must end in ${ENTRYPOINT_ENDINGS.join(", ")}; got ${show(file)}`);
 }
 
-function publication(value: YamlValue): Publication | undefined {
+function publication(value: YamlValue): PublishedTopic | undefined {
   const fields = value.fields(["topic", "description"]);
   const topic = required(value, fields, "topic", publishedTopic);
   const description = fields.get("description")?.text() ?? "";
@@ -255,8 +255,9 @@ export function isSystemTopic(topic: string): boolean {
 }
 
 /**
- * Topics that manifests declare, by message type. A capability knows events by their type, `Email.Received`; an extension
- * publishes them as `email.received`. Through this map both mean the same event. Two topics of one type are refused. SPEC: X25.
+ * Topics that manifests declare, by message type. A capability knows events by their type, `Email.Received`; an
+ * extension publishes them as `email.received`. Through this map both mean the same event. Two topics of one type are
+ * refused. SPEC: X25.
  */
 export class DeclaredTopics {
   readonly #registry = new TopicRegistry();

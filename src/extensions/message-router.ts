@@ -7,10 +7,10 @@ import { EXTENSION_STEP_MS, HOOK_MS } from "../limits.ts";
 import { show } from "../message/problem.ts";
 import type { Activity } from "./activity.ts";
 import { type AgentLimits, type AgentQuestion, AgentSlot } from "./agent-slot.ts";
-import { ExtensionError, reasonOf } from "./extension-error.ts";
+import { ExtensionError, extensionReason } from "./extension-error.ts";
 import type { Logger } from "./logger.ts";
 import type { ChannelProvider, Tool } from "./providers.ts";
-import { within } from "./time-limit.ts";
+import { withinTime } from "./time-limit.ts";
 
 export const HOOKS = ["user_message", "agent_response"] as const;
 /** The points of a user's message at which hooks are called. */
@@ -36,7 +36,7 @@ interface RegisteredHook {
   readonly hook: Hook;
 }
 
-export interface RouterParts {
+export interface MessageRouterParts {
   readonly host: Host;
   readonly logger: Logger;
   readonly activity: Activity;
@@ -60,7 +60,7 @@ export class MessageRouter {
   #hooks: RegisteredHook[] = [];
   readonly #activity: Activity;
 
-  constructor(parts: RouterParts) {
+  constructor(parts: MessageRouterParts) {
     this.#host = parts.host;
     this.#logger = parts.logger;
     this.#activity = parts.activity;
@@ -146,7 +146,7 @@ export class MessageRouter {
       return await this.agent.invoke(text, { correlation, userMessage: text });
     } catch (thrown) {
       const isMissing = thrown instanceof ExtensionError && thrown.code === "EXTENSION_NO_AGENT";
-      return isMissing ? "(No agent is there to answer)" : `(Error: ${reasonOf(thrown)})`;
+      return isMissing ? "(No agent is there to answer)" : `(Error: ${extensionReason(thrown)})`;
     }
   }
 
@@ -179,16 +179,16 @@ export class MessageRouter {
   }
 
   async #send(channelId: string, send: () => unknown): Promise<void> {
-    await within({ host: this.#host, limitMs: EXTENSION_STEP_MS, what: `sending over ${channelId}` }, send);
+    await withinTime({ host: this.#host, limitMs: EXTENSION_STEP_MS, what: `sending over ${channelId}` }, send);
   }
 
   async #callHooks(name: HookName, call: HookCall): Promise<void> {
     const frozen = Object.freeze({ ...call });
     for (const { owner, hook } of this.#hooks.filter((one) => one.name === name)) {
       try {
-        await within({ host: this.#host, limitMs: HOOK_MS, what: `hook ${name} of ${owner}` }, () => hook(frozen));
+        await withinTime({ host: this.#host, limitMs: HOOK_MS, what: `hook ${name} of ${owner}` }, () => hook(frozen));
       } catch (thrown) {
-        this.#logger.error(`hook ${name} of ${owner} failed: ${reasonOf(thrown)}`);
+        this.#logger.error(`hook ${name} of ${owner} failed: ${extensionReason(thrown)}`);
       }
     }
   }

@@ -13,13 +13,13 @@ import type { Host, Timer } from "../host/host.ts";
 import { SCHEDULE_ROWS_MAX } from "../limits.ts";
 import { equal } from "../message/equality.ts";
 import { isJsonObject, type Json } from "../message/json.ts";
-import { type DueTable, type DueTableRow, NEVER_MS, takeAsRead } from "./schedule-row.ts";
+import { type DueTableRow, NEVER_MS, type ScheduleDueTable, takeAsRead } from "./schedule-row.ts";
 
 export const OWNER_KIND = "owner";
 
 export interface OwnershipParts {
   readonly host: Host;
-  readonly due: DueTable;
+  readonly due: ScheduleDueTable;
   /** Begins the id of this process in rows; the same for all of its names. */
   readonly holder: string;
   readonly leaseMs: number;

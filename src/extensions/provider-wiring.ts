@@ -6,7 +6,7 @@
 import type { EventBus } from "../bus/event-bus.ts";
 import type { Host } from "../host/host.ts";
 import { contentId } from "../message/content-id.ts";
-import { event } from "../message/lineage.ts";
+import { eventMessage } from "../message/lineage.ts";
 import { show } from "../message/problem.ts";
 import { topicType } from "../message/topic.ts";
 import { cronProblem } from "../work/cron.ts";
@@ -16,11 +16,11 @@ import { ExtensionError } from "./extension-error.ts";
 import type { ExtensionRecord } from "./extension-record.ts";
 import type { ScheduleDeclaration } from "./manifest.ts";
 import type { MessageRouter } from "./message-router.ts";
-import { asProvider, type SchedulerProvider, type Slot, type TaskResult } from "./providers.ts";
+import { asProvider, type ScheduledRun, type SchedulerProvider, type TaskResult } from "./providers.ts";
 import { publishOnce } from "./publish-once.ts";
-import type { Schedule } from "./schedule-table.ts";
+import type { ExtensionSchedule } from "./schedule-table.ts";
 import { notify } from "./system-topics.ts";
-import { within } from "./time-limit.ts";
+import { withinTime } from "./time-limit.ts";
 
 export interface WiringParts {
   readonly host: Host;
@@ -55,7 +55,7 @@ export function wireProviders(record: ExtensionRecord, { bus, router }: WiringPa
 }
 
 /** The schedules to arm for it. Throws for a schedule that could never run. */
-export function schedulesOf(record: ExtensionRecord, parts: SchedulingParts): Schedule[] {
+export function schedulesOf(record: ExtensionRecord, parts: SchedulingParts): ExtensionSchedule[] {
   const provider = asProvider("scheduler", record.extension!);
   const ofCode = record.scheduled();
   if (ofCode.length > 0) return [...ofCode];
@@ -69,7 +69,7 @@ function declaredSchedule(
   { name, cron, timezone, task, emit }: ScheduleDeclaration,
   provider: SchedulerProvider | undefined,
   parts: SchedulingParts,
-): Schedule {
+): ExtensionSchedule {
   const timing = { extensionId: id, name, cron, timezone };
   if (emit !== undefined)
     return { ...timing, does: `event ${emit}`, run: (slot) => publishSlot(id, emit, slot, parts) };
@@ -89,7 +89,7 @@ function codeSchedule(
   { id, manifest }: ExtensionRecord,
   provider: SchedulerProvider,
   parts: SchedulingParts,
-): Schedule {
+): ExtensionSchedule {
   const cron: unknown = provider.getSchedule?.();
   const problem = cronProblem(cron);
   if (problem !== undefined) throw new ExtensionError("EXTENSION_PROVIDER", `getSchedule: ${problem}`);
@@ -107,22 +107,22 @@ function codeSchedule(
 }
 
 /** Under an id that is the slot's: once for each slot, however often it is tried. */
-async function publishSlot(source: string, topic: string, slot: Slot, { bus }: WiringParts): Promise<void> {
+async function publishSlot(source: string, topic: string, slot: ScheduledRun, { bus }: WiringParts): Promise<void> {
   const { schedule, slotMs } = slot;
   const mint = { id: () => contentId(["schedule", source, schedule, slotMs]), now: () => slotMs };
-  await publishOnce(bus, { message: event(mint, topicType(topic), { schedule, slotMs }), topic, source });
+  await publishOnce(bus, { message: eventMessage(mint, topicType(topic), { schedule, slotMs }), topic, source });
 }
 
 async function runTask(
   extensionId: string,
-  slot: Slot,
+  slot: ScheduledRun,
   { host, router, activity, cause, handlerTimeoutMs: limitMs }: SchedulingParts,
-  run: (slot: Slot) => TaskResult | Promise<TaskResult>,
+  run: (slot: ScheduledRun) => TaskResult | Promise<TaskResult>,
 ): Promise<void> {
   const what = `${slot.schedule} of ${extensionId}`;
   await activity.during(async () => {
     const limit = { host, limitMs, what, signal: slot.signal };
-    const result = await cause.outside(() => within(limit, (signal) => run({ ...slot, signal })));
+    const result = await cause.outside(() => withinTime(limit, (signal) => run({ ...slot, signal })));
     if (result === null || result === undefined) return;
     if (typeof result !== "object" || typeof result.text !== "string")
       throw new ExtensionError("EXTENSION_PROVIDER", `${what} gave ${show(result)}; a task gives {text} or nothing`);

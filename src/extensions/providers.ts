@@ -30,7 +30,7 @@ export type AgentResponse =
   | { readonly status: "success" | "refused"; readonly content: string }
   | { readonly status: "error"; readonly content?: string; readonly error: string };
 
-/** The part of an extension that is an agent. */
+/** The agent of an extension: it answers tasks with text. */
 export interface AgentProvider {
   getAgentDescriptor?(): { readonly name: string; readonly description: string };
   invoke(task: string, invocation: AgentInvocation): AgentResponse | string | Promise<AgentResponse | string>;
@@ -68,7 +68,7 @@ export interface ServiceProvider {
 }
 
 /** One time slot of a schedule. */
-export interface Slot {
+export interface ScheduledRun {
   readonly schedule: string;
   /** When it was due, in milliseconds since 1970; the same when it is tried again. */
   readonly slotMs: number;
@@ -84,9 +84,9 @@ export type TaskResult = { readonly text: string } | null | undefined | void;
 export interface SchedulerProvider {
   /** A cron expression in UTC; together with `execute`. */
   getSchedule?(): string;
-  execute?(slot: Slot): TaskResult | Promise<TaskResult>;
+  execute?(slot: ScheduledRun): TaskResult | Promise<TaskResult>;
   /** For the schedules of the manifest. */
-  executeTask?(task: string, slot: Slot): TaskResult | Promise<TaskResult>;
+  executeTask?(task: string, slot: ScheduledRun): TaskResult | Promise<TaskResult>;
 }
 
 /** Offers commands and queries; called once with the kernel's parts, before it routes messages. */

@@ -13,7 +13,7 @@ import { equal } from "../message/equality.ts";
 import { isJsonObject, type Json } from "../message/json.ts";
 
 /** The due table of a store, as far as it is needed here. */
-export interface DueTable {
+export interface ScheduleDueTable {
   changeDue(changes: readonly DueRowChange[]): Promise<readonly boolean[]>;
   dueRows(nowMs: number, limit: number, kind: string): Promise<readonly DueTableRow[]>;
   /** The clock of all processes on the store. */

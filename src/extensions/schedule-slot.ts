@@ -12,7 +12,6 @@ import { nextSlot } from "../work/schedule.ts";
 import { ExtensionError } from "./extension-error.ts";
 import {
   add,
-  type DueTable,
   type DueTableRow,
   freeRow,
   isOutdated,
@@ -22,6 +21,7 @@ import {
   nameOf,
   put,
   SCHEDULE_KIND,
+  type ScheduleDueTable,
   type ScheduleName,
   type SlotRow,
   slotIn,
@@ -32,7 +32,7 @@ import {
 
 export interface SlotParts {
   readonly host: Host;
-  readonly due: DueTable;
+  readonly due: ScheduleDueTable;
   /** This process, in the rows that it holds. */
   readonly holder: string;
   /** How long a slot is held without a sign of life. */

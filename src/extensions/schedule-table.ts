@@ -20,23 +20,23 @@ import {
   TIMER_RETRY_MS,
   WALL_CLOCK_LOOK_MS,
 } from "../limits.ts";
-import { reasonOf } from "./extension-error.ts";
+import { extensionReason } from "./extension-error.ts";
 import type { Logger } from "./logger.ts";
-import type { Slot } from "./providers.ts";
+import type { ScheduledRun } from "./providers.ts";
 import {
-  type DueTable,
   isOutdated,
   NEVER_MS,
   SCHEDULE_KIND,
+  type ScheduleDueTable,
   type ScheduleName,
   slotIn,
   takeAsRead,
 } from "./schedule-row.ts";
 import { ScheduleSlot, type SlotParts } from "./schedule-slot.ts";
 
-export interface Schedule extends ScheduleName {
+export interface ExtensionSchedule extends ScheduleName {
   /** Runs the task. A throw is logged, and the next slot comes as usual. */
-  run(slot: Slot): Promise<void>;
+  run(slot: ScheduledRun): Promise<void>;
 }
 
 /** Begins the owner of a schedule that belongs to an app: extension ids cannot begin with it. */
@@ -51,7 +51,7 @@ export interface ScheduleStatus {
 }
 
 interface Entry {
-  readonly schedule: Schedule;
+  readonly schedule: ExtensionSchedule;
   readonly slot: ScheduleSlot;
   state: "waiting" | "running";
   readonly abort: AbortController;
@@ -59,7 +59,7 @@ interface Entry {
 
 export interface ScheduleTableParts {
   readonly host: Host;
-  readonly due: DueTable;
+  readonly due: ScheduleDueTable;
   readonly logger: Logger;
   /** How long a slot is held without a sign of life. */
   readonly leaseMs: number;
@@ -87,7 +87,7 @@ export class ScheduleTable {
   }
 
   /** From now on it fires. The slot that is there is taken over, unless the schedule was changed. */
-  async add(schedule: Schedule): Promise<() => void> {
+  async add(schedule: ExtensionSchedule): Promise<() => void> {
     const slot = await ScheduleSlot.of(this.#slots, schedule);
     const entry: Entry = { schedule, slot, state: "waiting", abort: new AbortController() };
     this.#entries.set(slot.key, entry);
@@ -204,7 +204,7 @@ export class ScheduleTable {
       await schedule.run({ schedule: schedule.name, slotMs, attempt, signal: abort.signal });
     } catch (thrown) {
       if (abort.signal.aborted) return false;
-      this.#logger.error(`${key} failed, and comes again at its next slot: ${reasonOf(thrown)}`);
+      this.#logger.error(`${key} failed, and comes again at its next slot: ${extensionReason(thrown)}`);
     } finally {
       await held.end();
     }
@@ -239,7 +239,7 @@ export class ScheduleTable {
       this.#logger.warn(`${slot.key}: took longer than it was held for, and another process runs it too`);
       return false;
     } catch (thrown) {
-      this.#logger.warn(`${slot.key}: the store could not note that it still runs: ${reasonOf(thrown)}`);
+      this.#logger.warn(`${slot.key}: the store could not note that it still runs: ${extensionReason(thrown)}`);
       return true;
     }
   }
@@ -249,7 +249,7 @@ export class ScheduleTable {
     try {
       await slot.letGo();
     } catch (thrown) {
-      this.#logger.warn(`${slot.key}: its slot could not be left to others: ${reasonOf(thrown)}`);
+      this.#logger.warn(`${slot.key}: its slot could not be left to others: ${extensionReason(thrown)}`);
     }
   }
 
@@ -260,7 +260,7 @@ export class ScheduleTable {
         return await write();
       } catch (thrown) {
         if (abort.signal.aborted) return undefined;
-        this.#logger.warn(`${slot.key}: the store could not write, trying again: ${reasonOf(thrown)}`);
+        this.#logger.warn(`${slot.key}: the store could not write, trying again: ${extensionReason(thrown)}`);
         await pause(this.#host, TIMER_RETRY_MS, { keepAlive: false });
       }
     }

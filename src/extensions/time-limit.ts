@@ -14,7 +14,7 @@ export interface TimeLimit {
   readonly signal?: AbortSignal;
 }
 
-export async function within<T>(
+export async function withinTime<T>(
   { host, limitMs, what, signal }: TimeLimit,
   work: (signal: AbortSignal) => T | Promise<T>,
 ): Promise<T> {

@@ -4,7 +4,7 @@
  */
 import type { Host } from "./host.ts";
 
-export interface Growth {
+export interface BackoffGrowth {
   /** The wait after the first failure. */
   readonly startMs: number;
   /** 2 unless given. */
@@ -13,7 +13,7 @@ export interface Growth {
 }
 
 /** The wait after so many failures, counted from 1. */
-export function backoffMs(failures: number, { startMs, factor = 2, maxMs }: Growth): number {
+export function backoffMs(failures: number, { startMs, factor = 2, maxMs }: BackoffGrowth): number {
   // The power may be infinite, and 0 times infinity is no number.
   return startMs === 0 ? 0 : Math.min(startMs * factor ** (failures - 1), maxMs);
 }

@@ -19,7 +19,7 @@ import {
   type StreamFormat,
   serverSent,
 } from "./event-source.ts";
-import { Exchange } from "./exchange.ts";
+import { HttpExchange } from "./exchange.ts";
 import type { HttpContext, HttpEnv, HttpParts } from "./http-context.ts";
 import { idOfKey } from "./idempotency.ts";
 import { parseJson, readBytes } from "./json-body.ts";
@@ -59,7 +59,7 @@ function publish(
   const principal = context.get("principal");
   if (!isMessageType(type)) throw new Failure(404, `"${type}" is no type of events, like Order.Placed`);
   requireScope(principal, "publish", type);
-  const exchange = new Exchange(host.id(), principal);
+  const exchange = new HttpExchange(host.id(), principal);
   const metadata = { id, timestamp: host.now(), principal: principal.name };
   kernel.loop.receive({ kind: "command", type: "Journal.Publish", data: { type, data }, metadata }, exchange);
   return exchange.answer;

@@ -6,7 +6,7 @@ import type { Connection } from "../loop/pending-request.ts";
 import type { Message } from "../message/envelope.ts";
 import type { Principal } from "./principal.ts";
 
-export class Exchange implements Connection {
+export class HttpExchange implements Connection {
   readonly id: string;
   readonly adapter = "http";
   readonly principal: string;

@@ -2,7 +2,7 @@
 import { HTTP_REQUESTS_MAX } from "../limits.ts";
 import type { Message } from "../message/envelope.ts";
 import { Failure } from "../message/error-data.ts";
-import { Exchange } from "./exchange.ts";
+import { HttpExchange } from "./exchange.ts";
 import type { HttpParts } from "./http-context.ts";
 import type { Principal } from "./principal.ts";
 
@@ -12,7 +12,7 @@ interface Wait {
   readonly signal: AbortSignal;
 }
 
-export class Exchanges {
+export class HttpExchanges {
   readonly #parts: HttpParts;
   /** Requests without an answer, by principal. */
   readonly #inFlight = new Map<string, number>();
@@ -21,14 +21,14 @@ export class Exchanges {
     this.#parts = parts;
   }
 
-  open(principal: Principal): Exchange {
-    return new Exchange(this.#parts.host.id(), principal);
+  open(principal: Principal): HttpExchange {
+    return new HttpExchange(this.#parts.host.id(), principal);
   }
 
   /** The whole answer; undefined if the time of `wait` has passed, or its signal says that the client has left. */
-  ask(exchange: Exchange, message: Message): Promise<Message>;
-  ask(exchange: Exchange, message: Message, wait: Wait): Promise<Message | undefined>;
-  async ask(exchange: Exchange, message: Message, wait?: Wait): Promise<Message | undefined> {
+  ask(exchange: HttpExchange, message: Message): Promise<Message>;
+  ask(exchange: HttpExchange, message: Message, wait: Wait): Promise<Message | undefined>;
+  async ask(exchange: HttpExchange, message: Message, wait?: Wait): Promise<Message | undefined> {
     using _ = this.count(exchange.principal);
     this.#parts.kernel.loop.receive(message, exchange);
     return await (wait === undefined ? exchange.answer : this.#within(exchange, wait));
@@ -49,7 +49,7 @@ export class Exchanges {
     };
   }
 
-  #within(exchange: Exchange, { ms, signal }: Wait): Promise<Message | undefined> {
+  #within(exchange: HttpExchange, { ms, signal }: Wait): Promise<Message | undefined> {
     const { host, kernel } = this.#parts;
     return new Promise((resolve) => {
       const end = (given: Message | undefined) => {

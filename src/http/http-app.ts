@@ -12,13 +12,13 @@ import { Failure } from "../message/error-data.ts";
 import { unknownOption } from "../message/near-word.ts";
 import { KERNEL_REASONS } from "../message/reasons.ts";
 import { addEventRoutes } from "./event-routes.ts";
-import { Exchanges } from "./exchanges.ts";
+import { HttpExchanges } from "./exchanges.ts";
 import { checkGate, checkHost, type GateOptions, LOOPBACK_HOSTS } from "./gate.ts";
 import type { HttpContext, HttpEnv, HttpKernel, HttpParts } from "./http-context.ts";
 import { addWebhookRoutes, type IncomingWebhook } from "./incoming-webhook.ts";
 import { addLineRoutes } from "./line-routes.ts";
 import { addMcpRoutes, type McpRouteOptions } from "./mcp-routes.ts";
-import type { Measured } from "./metrics-text.ts";
+import type { MeasuredText } from "./metrics-text.ts";
 import { METRICS_TYPE, metricsText } from "./metrics-text.ts";
 import type { DescribedType } from "./openapi.ts";
 import { openApi } from "./openapi.ts";
@@ -117,7 +117,7 @@ export function makeHttpApp(served: Served, options: HttpAppOptions = {}): HttpA
   });
   app.onError((error) => problemOf(error));
   app.notFound(({ req }) => problemOf(new Failure(404, `nothing is at ${req.method} ${req.path}; see /openapi.json`)));
-  const exchanges = new Exchanges(parts);
+  const exchanges = new HttpExchanges(parts);
   new RequestRoutes(parts, exchanges).addTo(app);
   addEventRoutes(app, parts);
   addLineRoutes(app, parts);
@@ -221,7 +221,7 @@ function addMetaRoutes(app: Hono<HttpEnv>, parts: HttpParts): void {
   });
   app.get("/metrics", async (context) => {
     requireScope(context.get("principal"), "read");
-    const measured = (await kernel.query("Kernel.Metrics", null)) as never as Measured;
+    const measured = (await kernel.query("Kernel.Metrics", null)) as never as MeasuredText;
     const server = {
       requests: parts.requests.all,
       ...{ streams: parts.streams.size, webSockets: parts.webSockets.size },

@@ -10,7 +10,7 @@ import type { Json } from "../message/json.ts";
 import { kernelEventProblem } from "../message/kernel-event.ts";
 import { unknownOption } from "../message/near-word.ts";
 import { show } from "../message/problem.ts";
-import { Exchange } from "./exchange.ts";
+import { HttpExchange } from "./exchange.ts";
 import type { HttpContext, HttpEnv, HttpParts } from "./http-context.ts";
 import { parseJson, readBytes } from "./json-body.ts";
 import { problemResponse } from "./problem.ts";
@@ -86,7 +86,7 @@ async function receive(
   if (id === "" || id.length > WEBHOOK_ID_LENGTH_MAX)
     throw new Failure(422, `the id of a webhook has 1 to ${WEBHOOK_ID_LENGTH_MAX} characters`);
   const principal = `hook:${name}`;
-  const exchange = new Exchange(host.id(), { name: principal, scopes: [] });
+  const exchange = new HttpExchange(host.id(), { name: principal, scopes: [] });
   const data: Json = { type: event, data: parseJson(body) };
   // A repeated webhook has the same id, so that its event exists once.
   const metadata = { id: contentId(["hook", name, id]), timestamp: host.now(), principal };

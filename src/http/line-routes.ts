@@ -7,7 +7,7 @@ import { HTTP_STREAMS_MAX } from "../limits.ts";
 import { Failure } from "../message/error-data.ts";
 import { AnswerStream } from "./answer-stream.ts";
 import type { HttpContext, HttpEnv, HttpParts, OpenStream } from "./http-context.ts";
-import { messageOf } from "./message-scope.ts";
+import { scopedMessage } from "./message-scope.ts";
 
 export function addLineRoutes(app: Hono<HttpEnv>, parts: HttpParts): void {
   app.post("/v1/messages", (context) => messages(parts, context));
@@ -38,7 +38,7 @@ function messages({ host, kernel, streams, isDraining }: HttpParts, context: Htt
   const connection = new NdjsonConnection({
     ...{ host, loop: kernel.loop, stream, adapter: "http", clearance },
     closed: () => input.resume(),
-    admit: (message) => messageOf(principal, message),
+    admit: (message) => scopedMessage(principal, message),
   });
   const open: OpenStream = {
     get frames() {

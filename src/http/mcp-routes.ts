@@ -9,7 +9,7 @@ import { LINE_BYTES_MAX } from "../limits.ts";
 import type { AgentKernel } from "../mcp/agent-kernel.ts";
 import { exposeProblem } from "../mcp/tools.ts";
 import { Failure } from "../message/error-data.ts";
-import type { Exchanges } from "./exchanges.ts";
+import type { HttpExchanges } from "./exchanges.ts";
 import type { HttpEnv, HttpParts } from "./http-context.ts";
 import { actionOf, type Principal, requireScope } from "./principal.ts";
 
@@ -22,7 +22,7 @@ export interface McpRouteOptions {
 export function addMcpRoutes(
   app: Hono<HttpEnv>,
   parts: HttpParts,
-  exchanges: Exchanges,
+  exchanges: HttpExchanges,
   options: McpRouteOptions,
 ): void {
   for (const pattern of options.expose) {
@@ -57,7 +57,7 @@ async function sdk(): Promise<typeof import("@modelcontextprotocol/server")> {
   }
 }
 
-function agentOf({ host }: HttpParts, exchanges: Exchanges, principal: Principal): AgentKernel {
+function agentOf({ host }: HttpParts, exchanges: HttpExchanges, principal: Principal): AgentKernel {
   return {
     mint: host,
     principal: principal.name,

@@ -9,7 +9,7 @@ import { actionOf, type Principal, requireScope } from "./principal.ts";
 const ENDS: ReadonlySet<string> = new Set(["Sys.Unsubscribe", "Sys.Unwatch"]);
 
 /** The message as it goes to the loop, or why it does not. */
-export function messageOf(principal: Principal, message: Message): Message | Rejected {
+export function scopedMessage(principal: Principal, message: Message): Message | Rejected {
   try {
     require(principal, message);
   } catch (error) {

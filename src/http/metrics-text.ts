@@ -4,7 +4,7 @@
  */
 
 /** The part of the answer of `Kernel.Metrics` that is printed. */
-export interface Measured {
+export interface MeasuredText {
   readonly journal: Readonly<Record<string, number>>;
   readonly oldestPendingMs: number;
   readonly lanes: Readonly<Record<string, number>>;
@@ -45,7 +45,7 @@ export const METRICS_TYPE = "text/plain; version=0.0.4; charset=utf-8";
 type Labels = Readonly<Record<string, string | number>>;
 type Sample = readonly [labels: Labels, value: number];
 
-export function metricsText(measured: Measured, server: ServerCounts): string {
+export function metricsText(measured: MeasuredText, server: ServerCounts): string {
   const { journal, oldestPendingMs, lanes, pendingRequests, mailboxes, work, scheduler, handlings = [] } = measured;
   const by = (label: string, counts: Readonly<Record<string, number>>): Sample[] =>
     Object.entries(counts).map(([name, count]) => [{ [label]: name }, count]);

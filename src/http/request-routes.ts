@@ -11,7 +11,7 @@ import { contentId } from "../message/content-id.ts";
 import { isMessageType, type Message } from "../message/envelope.ts";
 import { type ErrorData, errorData, Failure } from "../message/error-data.ts";
 import type { Json } from "../message/json.ts";
-import type { Exchanges } from "./exchanges.ts";
+import type { HttpExchanges } from "./exchanges.ts";
 import type { HttpContext, HttpEnv, HttpParts } from "./http-context.ts";
 import { idOfKey } from "./idempotency.ts";
 import { parseJson, readBytes } from "./json-body.ts";
@@ -33,9 +33,9 @@ interface RequestStatus {
 
 export class RequestRoutes {
   readonly #parts: HttpParts;
-  readonly #exchanges: Exchanges;
+  readonly #exchanges: HttpExchanges;
 
-  constructor(parts: HttpParts, exchanges: Exchanges) {
+  constructor(parts: HttpParts, exchanges: HttpExchanges) {
     this.#parts = parts;
     this.#exchanges = exchanges;
   }

@@ -4,9 +4,9 @@
  *     open ──quiet(): not ready, no new streams──> draining ──close(): streams end, answers out──> closed
  */
 
-import { readFileSync } from "node:fs";
+import type { IncomingMessage, ServerResponse } from "node:http";
 import { createServer, type Server } from "node:http";
-import { createServer as createSecureServer } from "node:https";
+import { createServer as createSecureServer, type Server as SecureServer } from "node:https";
 import type { AddressInfo } from "node:net";
 import { createAdaptorServer } from "@hono/node-server";
 import type { Host } from "../host/host.ts";
@@ -24,6 +24,7 @@ import { MillraceError } from "../message/millrace-error.ts";
 import { LOOPBACK_HOSTS } from "./gate.ts";
 import { type HttpAppOptions, makeHttpApp, type Served } from "./http-app.ts";
 import type { HttpParts } from "./http-context.ts";
+import { secretsIn, TlsCertificate, type TlsFiles } from "./tls-certificate.ts";
 import { WebSockets } from "./web-sockets.ts";
 
 /** Options of `serveHttp`: port, address and TLS, beside those of `httpApp`. */
@@ -32,14 +33,16 @@ export interface ServeHttpOptions extends HttpAppOptions {
   readonly port?: number;
   /** The address to listen on. Default 127.0.0.1: this machine alone. */
   readonly address?: string;
-  /** PEM files. Without them the server speaks plain HTTP. */
-  readonly tls?: { readonly certFile: string; readonly keyFile: string };
+  /** PEM files. Without them the server speaks plain HTTP. New ones are taken within a minute. */
+  readonly tls?: TlsFiles;
 }
 
 /** A running server. */
 export interface HttpServer extends AsyncDisposable {
   /** Like `http://127.0.0.1:4646`. */
   readonly url: string;
+  /** Takes the certificate and the key from their files now. Throws, and keeps the old ones, if they cannot be used. */
+  reloadTls(): void;
   close(options?: { readonly graceMs?: number }): Promise<void>;
 }
 
@@ -64,31 +67,31 @@ export async function serveHttp(served: Served, options: ServeHttpOptions = {}):
     overrideGlobalObjects: false,
     ...(tls === undefined
       ? { createServer, serverOptions: SERVER_OPTIONS }
-      : { createServer: createSecureServer, serverOptions: { ...SERVER_OPTIONS, ...secretsOf(tls) } }),
+      : { createServer: createSecureServer, serverOptions: { ...SERVER_OPTIONS, ...secretsIn(tls) } }),
   }) as Server;
   server.maxConnections = HTTP_CONNECTIONS_MAX;
-  server.on("request", (_, response) => {
+  server.on("request", (incoming, response) => {
+    limitBodyTime(host, incoming, response);
     response.on("close", () => {
       if (parts.isDraining) server.closeIdleConnections();
     });
   });
   const sockets = new WebSockets({ server, parts, admit, authenticate });
   const bound = await listening(server, port, address);
-  return new RunningServer({ host, server, sockets, parts, url: urlOf(bound, tls !== undefined) });
+  const certificate = tls && new TlsCertificate({ host, files: tls, server: server as SecureServer });
+  const url = urlOf(bound, tls !== undefined);
+  return new RunningServer({ host, server, sockets, parts, certificate, url });
 }
 
 const SERVER_OPTIONS = {
   maxHeaderSize: HTTP_HEADER_BYTES_MAX,
   headersTimeout: HTTP_HEADERS_MS,
-  requestTimeout: HTTP_HEADERS_MS + HTTP_BODY_MS,
+  // The time of a body is limited by `limitBodyTime`: an exchange of lines has none.
+  requestTimeout: 0,
   keepAliveTimeout: HTTP_IDLE_MS,
   connectionsCheckingInterval: 1_000,
   noDelay: true,
 };
-
-function secretsOf({ certFile, keyFile }: { certFile: string; keyFile: string }) {
-  return { cert: readFileSync(certFile), key: readFileSync(keyFile), minVersion: "TLSv1.2" as const };
-}
 
 function listening(server: Server, port: number, address: string): Promise<AddressInfo> {
   return new Promise((resolve, reject) => {
@@ -122,6 +125,7 @@ interface RunningParts {
   readonly server: Server;
   readonly sockets: WebSockets;
   readonly parts: HttpParts;
+  readonly certificate: TlsCertificate | undefined;
   readonly url: string;
 }
 
@@ -144,6 +148,10 @@ class RunningServer implements HttpServer, AdapterLife {
     return frames;
   }
 
+  reloadTls(): void {
+    this.#running.certificate?.reload();
+  }
+
   quiet(): void {
     const { parts, sockets, server } = this.#running;
     parts.isDraining = true;
@@ -157,7 +165,8 @@ class RunningServer implements HttpServer, AdapterLife {
   }
 
   async #close(graceMs: number): Promise<void> {
-    const { host, server, sockets, parts } = this.#running;
+    const { host, server, sockets, parts, certificate } = this.#running;
+    certificate?.stop();
     this.quiet();
     for (const stream of [...parts.streams]) stream.dismiss();
     for (const client of [...sockets.clients]) client.close();
@@ -175,4 +184,29 @@ class RunningServer implements HttpServer, AdapterLife {
   [Symbol.asyncDispose](): Promise<void> {
     return this.close();
   }
+}
+
+const UNLIMITED_PATH = "/v1/messages";
+
+const TOO_LATE = "HTTP/1.1 408 Request Timeout\r\nconnection: close\r\ncontent-length: 0\r\n\r\n";
+
+/**
+ * The time of a request's body: a client that sends it slower is answered with 408, and its connection ends. An
+ * exchange of lines goes on as long as its client wants. SPEC: W23, W93.
+ */
+function limitBodyTime(host: Host, incoming: IncomingMessage, response: ServerResponse): void {
+  const { headers, url, socket } = incoming;
+  const hasBody = headers["transfer-encoding"] !== undefined || Number(headers["content-length"] ?? 0) > 0;
+  if (!hasBody || url?.split("?", 1)[0] === UNLIMITED_PATH) return;
+  const timer = host.timer(
+    HTTP_BODY_MS,
+    () => {
+      if (incoming.complete) return;
+      if (!response.headersSent) socket.write(TOO_LATE);
+      socket.destroySoon();
+    },
+    { keepAlive: false },
+  );
+  const cancel = () => timer.cancel();
+  incoming.once("end", cancel).once("close", cancel);
 }

@@ -14,7 +14,7 @@ import { WEB_SOCKET_TOKEN_MS } from "../limits.ts";
 import { thrownText } from "../message/error-data.ts";
 import { isJsonObject, type Json } from "../message/json.ts";
 import type { HttpParts } from "./http-context.ts";
-import { messageOf } from "./message-scope.ts";
+import { scopedMessage } from "./message-scope.ts";
 import type { Principal } from "./principal.ts";
 
 /** Codes of RFC 6455 §7.4.1. */
@@ -68,7 +68,7 @@ export class WebSocketClient {
         codeAtEnd: () => this.#code,
       }),
       closed: () => undefined,
-      admit: (message) => messageOf(principal, message),
+      admit: (message) => scopedMessage(principal, message),
     });
   }
 

@@ -54,13 +54,20 @@ export class OpenKernel implements AsyncDisposable {
     });
   }
 
-  async *events(
+  events(names: string | readonly string[], options: EventsOptions = {}): AsyncGenerator<AppEvent<string, Json>> {
+    // Asked for at once: events after this call are not missed, however late the iteration begins.
+    const from = options.from === undefined ? this.kernel.endCursor() : Promise.resolve(options.from);
+    from.catch(() => undefined);
+    return this.#follow(names, from, options.signal);
+  }
+
+  async *#follow(
     names: string | readonly string[],
-    { from, signal }: EventsOptions = {},
+    from: Promise<string>,
+    signal: AbortSignal | undefined,
   ): AsyncGenerator<AppEvent<string, Json>> {
     const wanted = new Set(typeof names === "string" ? [names] : names);
-    const last = from ?? (await this.kernel.endCursor());
-    const follow = { from: last, follow: true, ...(signal ? { signal } : {}) };
+    const follow = { from: await from, follow: true, ...(signal ? { signal } : {}) };
     for await (const { id, cursor, message } of this.kernel.bus.tail(follow)) {
       if (message?.kind !== "event" || !wanted.has(message.type)) continue;
       yield { id, cursor, type: message.type, data: message.data };

@@ -13,12 +13,12 @@ import type { EventBus } from "../bus/event-bus.ts";
 import { Space } from "../cells/space.ts";
 import type { AddedApp } from "../extensions/extension-app.ts";
 import { type Log, loggerFor, logToStderr } from "../extensions/logger.ts";
-import { APP_OWNER, type Schedule, ScheduleTable } from "../extensions/schedule-table.ts";
+import { APP_OWNER, type ExtensionSchedule, ScheduleTable } from "../extensions/schedule-table.ts";
 import type { Host } from "../host/host.ts";
 import { LEASE_MS } from "../limits.ts";
 import type { Capability, CapabilityActor } from "../loop/capability.ts";
-import { findHandles } from "../loop/handles.ts";
 import { BootError } from "../loop/routing-table.ts";
+import { findHandledTypes } from "../loop/schema-types.ts";
 import type { WatchedQuery, Watcher } from "../loop/shared-query.ts";
 import { contentId } from "../message/content-id.ts";
 import { type ErrorData, Failure, failureFrom, fromError } from "../message/error-data.ts";
@@ -116,7 +116,7 @@ export class Apps {
     const own = this.#members.flatMap(({ built }) => Object.entries(built?.commands ?? {}));
     const names = new Map<unknown, string | undefined>();
     for (const [type, command] of own) names.set(command, names.has(command) ? undefined : type);
-    const theirs = Object.values(others).flatMap(({ inbound }) => findHandles(inbound).handles);
+    const theirs = Object.values(others).flatMap(({ inbound }) => findHandledTypes(inbound).handles);
     const commands = theirs.filter(({ kind }) => kind === "command").map(({ type }) => type);
     this.#known = { names, types: [...own.map(([type]) => type), ...commands, ...BUILT_IN_COMMANDS] };
     return Object.fromEntries(
@@ -148,7 +148,7 @@ export class Apps {
     if (own.size > 0) await this.#schedules.settle((owner) => !own.has(owner));
   }
 
-  #schedulesOf({ name, schedules }: BuiltApp, extensionId: string, request: Wiring["request"]): Schedule[] {
+  #schedulesOf({ name, schedules }: BuiltApp, extensionId: string, request: Wiring["request"]): ExtensionSchedule[] {
     const { host } = this.#parts;
     return schedules.map(({ key, pattern, timezone, type, missed }) => ({
       ...{ extensionId, name: key, cron: pattern, timezone, does: `sends ${type}` },

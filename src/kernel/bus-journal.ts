@@ -27,11 +27,11 @@ import type { DeliveryOptions, EventFeed, EventJournal } from "../loop/event-jou
 import type { Message } from "../message/envelope.ts";
 import { errorText, Failure } from "../message/error-data.ts";
 import type { JournalEntry } from "../store/journal.ts";
-import { laneOf } from "../store/journal-position.ts";
+import { journalLaneOf } from "../store/journal-position.ts";
 import type { Store } from "../store/store.ts";
 import type { HandlerFailure } from "../work/handler-options.ts";
 import type { RetryPolicy } from "../work/retry-policy.ts";
-import { given } from "./given.ts";
+import { omitUndefined } from "./omit-undefined.ts";
 
 export interface JournalParts {
   readonly bus: EventBus;
@@ -113,7 +113,7 @@ export function journalOver({ bus, topicOf }: JournalParts): EventJournal {
 }
 
 function subscribeOptions({ retry, concurrency, serialBy, onFailed }: DeliveryOptions) {
-  return given({
+  return omitUndefined({
     ...{ retry, concurrency },
     serialBy: serialBy && (({ message }: Event) => serialBy(message)),
     onFailed:
@@ -141,7 +141,7 @@ function feedOver(feed: JournalFeed): EventFeed {
     async page(after, limit) {
       const page = await feed.page(after, limit);
       const rows = page.rows.map((row) => ({
-        ...{ id: row.id, lane: laneOf(row), topic: row.topic },
+        ...{ id: row.id, lane: journalLaneOf(row), topic: row.topic },
         message: row.message?.kind === "event" ? row.message : undefined,
       }));
       return { ...page, rows };

@@ -4,10 +4,10 @@
 import { join } from "node:path";
 import { logToStderr } from "../extensions/logger.ts";
 import type { DataDirectory } from "./data-directory.ts";
-import { type Given, given } from "./given.ts";
 import type { KernelLimits } from "./kernel-limits.ts";
 import type { KernelOptions } from "./kernel-options.ts";
 import { loadApp } from "./load-app.ts";
+import { type DefinedOnly, omitUndefined } from "./omit-undefined.ts";
 import { LIMIT_NAMES, type Setting, type Settings } from "./settings.ts";
 
 type ConfiguredOptions = Pick<
@@ -44,7 +44,7 @@ export async function configuredOptions(settings: Settings, directory: DataDirec
     retention: valuesOf({ maxAgeMs, maxSettled }),
     ...(keepMs.value === undefined ? {} : { receipts: { keepMs: keepMs.value } }),
     ...valuesOf({ agent, requestTimeoutMs, leaseMs }),
-    ...given({ extensions, clearance, patterns: app?.patterns, version: app?.version }),
+    ...omitUndefined({ extensions, clearance, patterns: app?.patterns, version: app?.version }),
   };
 }
 
@@ -54,11 +54,13 @@ function namesIn(text: string): readonly string[] {
 }
 
 function limitsIn(settings: Settings): KernelLimits {
-  return given(Object.fromEntries(LIMIT_NAMES.map((name) => [name, settings[name].value])));
+  return omitUndefined(Object.fromEntries(LIMIT_NAMES.map((name) => [name, settings[name].value])));
 }
 
 type Values<T> = { [Name in keyof T]: T[Name] extends Setting<infer Value> ? Value : never };
 
-function valuesOf<T extends Readonly<Record<string, Setting>>>(settings: T): Given<Values<T>> {
-  return given(Object.fromEntries(Object.entries(settings).map(([name, { value }]) => [name, value])) as Values<T>);
+function valuesOf<T extends Readonly<Record<string, Setting>>>(settings: T): DefinedOnly<Values<T>> {
+  return omitUndefined(
+    Object.fromEntries(Object.entries(settings).map(([name, { value }]) => [name, value])) as Values<T>,
+  );
 }

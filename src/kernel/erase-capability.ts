@@ -74,7 +74,7 @@ export function findSubject(host: Host, file: string, subject: string): Erased {
   return eraseFromFile({ path: file, host, durability: DURABILITY }, subject, false);
 }
 
-export function eraseSubject(host: Host, file: string, directory: DataDirectory, subject: string): Erased {
+export function eraseOffline(host: Host, file: string, directory: DataDirectory, subject: string): Erased {
   using _lock = InstanceLock.take(directory);
   return eraseFromFile({ path: file, host, durability: DURABILITY }, subject, true);
 }

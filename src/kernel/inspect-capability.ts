@@ -21,9 +21,9 @@ import {
 import type { Capability } from "../loop/capability.ts";
 import { capability } from "../loop/define-capability.ts";
 import type { EventLoop } from "../loop/event-loop.ts";
-import { findHandles } from "../loop/handles.ts";
 import { dataSchema } from "../loop/message-schema.ts";
 import { senderText } from "../loop/pending-request.ts";
+import { findHandledTypes } from "../loop/schema-types.ts";
 import { Failure } from "../message/error-data.ts";
 import type { Json } from "../message/json.ts";
 import { isWildcard, matchesTopic } from "../message/topic-pattern.ts";
@@ -171,10 +171,10 @@ function plain(value: unknown): Json {
 function graph({ loop, space, bus, topicOf }: Inspected, fromNode: number): GraphView {
   const capabilities = [...loop().actors].map(([name, actor]): CapabilityView => {
     const { description, inbound, outbound, subscribes } = actor.capability;
-    const out = findHandles(outbound).handles;
+    const out = findHandledTypes(outbound).handles;
     return {
       ...{ name, description, state: actor.state, waiting: actor.mailboxLength },
-      handles: findHandles(inbound).handles.map(({ kind, type }) => `${kind} ${type}`),
+      handles: findHandledTypes(inbound).handles.map(({ kind, type }) => `${kind} ${type}`),
       sends: out
         .filter(({ kind }) => kind === "command" || kind === "query")
         .map(({ kind, type }) => `${kind} ${type}`),

@@ -48,12 +48,12 @@ export interface SendParts {
   handlerOf(type: string): string | undefined;
 }
 
-export interface JournalParts extends SendParts {
+export interface JournalCapabilityParts extends SendParts {
   readonly bus: EventBus;
   topicOf(type: string): string;
 }
 
-export function journalCapability(parts: () => JournalParts): Capability {
+export function journalCapability(parts: () => JournalCapabilityParts): Capability {
   return capability({
     description: "publishes events and sends commands, and answers once they are durable",
     idempotent: true,
@@ -73,7 +73,11 @@ export function journalCapability(parts: () => JournalParts): Capability {
   });
 }
 
-async function publish({ bus, topicOf }: JournalParts, { type, data }: Publication, request: Message): Promise<Json> {
+async function publish(
+  { bus, topicOf }: JournalCapabilityParts,
+  { type, data }: Publication,
+  request: Message,
+): Promise<Json> {
   const message: Message = {
     kind: "event",
     type,

@@ -13,7 +13,7 @@ import type { JournalQuery, JournalRow } from "../store/journal.ts";
 import type { Store } from "../store/store.ts";
 
 /** Whose journal. */
-export interface JournalParts {
+export interface JournalViewParts {
   readonly host: Host;
   readonly store: Store;
 }
@@ -40,7 +40,7 @@ export interface JournalView {
 
 const PAGE_ROWS = 100;
 
-export async function journalView(parts: JournalParts, asked: JournalAsk): Promise<JournalView> {
+export async function journalView(parts: JournalViewParts, asked: JournalAsk): Promise<JournalView> {
   const { order = "descending", limit = PAGE_ROWS, fields = "row" } = asked;
   const filter = journalFilter(asked.filter ?? "", parts.host.now());
   const [newest] = await parts.store.query({ order: "descending", limit: 1 });
@@ -86,7 +86,7 @@ export interface BulkStep {
 
 /** The failed rows of one step. */
 export async function failedRows(
-  parts: JournalParts,
+  parts: JournalViewParts,
   asked: BulkAsk,
   kind: JournalQuery["kind"] | undefined,
 ): Promise<BulkStep> {
@@ -107,7 +107,7 @@ export async function failedRows(
 }
 
 /** The queries of the journal. */
-export function journalQueries(parts: JournalParts) {
+export function journalQueries(parts: JournalViewParts) {
   return {
     "Kernel.Journal": {
       description: "rows of the journal that a filter finds, like type:Order.* status:failed since:1h",

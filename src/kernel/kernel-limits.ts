@@ -12,7 +12,7 @@ import type { AgentLimits } from "../extensions/agent-slot.ts";
 import type { EventLoopOptions } from "../loop/event-loop.ts";
 import { requireLimit, type TimerLimits } from "../loop/loop-limits.ts";
 import { unknownOption } from "../message/near-word.ts";
-import { given } from "./given.ts";
+import { omitUndefined } from "./omit-undefined.ts";
 
 /** Limits of a kernel, such as clients, mailboxes and lanes. */
 export interface KernelLimits extends Partial<ConnectionLimits> {
@@ -75,17 +75,17 @@ const KNOWN: Readonly<Record<keyof KernelLimits, true>> = {
 export function limitsByPart(limits: KernelLimits = {}): LimitsByPart {
   const problem = unknownOption(limits, KNOWN);
   if (problem !== undefined) throw new RangeError(`limits: ${problem}`);
-  const chosen: KernelLimits = given(limits);
+  const chosen: KernelLimits = omitUndefined(limits);
   for (const [name, value] of Object.entries(chosen)) requireLimit(name, value);
   const { connectionsMax, mailboxMax, laneMax, microtasksMax, timerDelayMsMax, timersPerClientMax, ...others } = chosen;
   const { concurrency, handlerTimeoutMs, residentDocumentsMax, unreadOutputAllBytesMax, ...further } = others;
   const { agentInvokeMs, agentWaitingMax, ...ofClient } = further;
   return {
-    socket: { limits: connectionLimits(ofClient), ...given({ connectionsMax, unreadOutputAllBytesMax }) },
-    loop: given({ mailboxMax, laneMax, microtasksMax }),
-    timer: given({ timerDelayMsMax, timersPerClientMax }),
-    bus: given({ concurrency, handlerTimeoutMs }),
-    agent: given({ agentInvokeMs, agentWaitingMax }),
-    space: given({ residentDocumentsMax }),
+    socket: { limits: connectionLimits(ofClient), ...omitUndefined({ connectionsMax, unreadOutputAllBytesMax }) },
+    loop: omitUndefined({ mailboxMax, laneMax, microtasksMax }),
+    timer: omitUndefined({ timerDelayMsMax, timersPerClientMax }),
+    bus: omitUndefined({ concurrency, handlerTimeoutMs }),
+    agent: omitUndefined({ agentInvokeMs, agentWaitingMax }),
+    space: omitUndefined({ residentDocumentsMax }),
   };
 }

@@ -51,12 +51,12 @@ import { eraseCapability } from "./erase-capability.ts";
 import { faultsToStderr } from "./fault-lines.ts";
 import { Faults } from "./faults.ts";
 import { makeFolder } from "./folder.ts";
-import { given } from "./given.ts";
 import { healthCapability, inspectCapability } from "./inspect-capability.ts";
 import { journalCapability } from "./journal-capability.ts";
 import { KernelClosedError, KernelLife, OpenedSteps } from "./kernel-life.ts";
 import { type LimitsByPart, limitsByPart } from "./kernel-limits.ts";
 import { type KernelHealth, type KernelOptions, type KernelParts, requireKernelOptions } from "./kernel-options.ts";
+import { omitUndefined } from "./omit-undefined.ts";
 import { requireStore } from "./open-store.ts";
 import { operatorCapability } from "./operator-capability.ts";
 import { requestStatus } from "./request-status.ts";
@@ -124,7 +124,7 @@ export class Kernel implements AsyncDisposable {
     const limits = limitsByPart(options.limits);
     const faults = new Faults();
     if (options.trace) this.#handlings = new HandlingRing(host);
-    const handlings = given({ handlings: this.#handlings });
+    const handlings = omitUndefined({ handlings: this.#handlings });
     const watched = { observe: (observation: BusObservation) => faults.ofBus(observation) };
     const kept30Days = { maxAgeMs: HISTORY_KEPT_MS, ...retention };
     this.#bus = new EventBus({
@@ -135,9 +135,9 @@ export class Kernel implements AsyncDisposable {
       board: this.#board,
       ...limits.bus,
       retention: kept30Days,
-      ...given({ leaseMs }),
+      ...omitUndefined({ leaseMs }),
     });
-    this.#commands = commandBus({ store, host, ...watched, ...given({ leaseMs }) });
+    this.#commands = commandBus({ store, host, ...watched, ...omitUndefined({ leaseMs }) });
     this.#recovered = await this.#bus.recover();
     const persist = version === undefined ? {} : { persist: { version } };
     const kept = { receipts: options.receipts ?? { keepMs: HISTORY_KEPT_MS }, ...persist, ...limits.space };
@@ -185,8 +185,11 @@ export class Kernel implements AsyncDisposable {
       ...{ ...limits.loop, ...handlings },
       watchQuery: (watched, watcher) =>
         this.#apps.watch(watched, watcher) ?? watchView({ host, loop: () => this.#loop }, watched, watcher),
-      ...given({ requestTimeoutMs }),
-      ...given({ observe, observeFaults: options.observeFaults ?? (observe ? undefined : faultsToStderr(host)) }),
+      ...omitUndefined({ requestTimeoutMs }),
+      ...omitUndefined({
+        observe,
+        observeFaults: options.observeFaults ?? (observe ? undefined : faultsToStderr(host)),
+      }),
     });
     this.#opened.note("loop", (graceMs) => this.#stopLoop(graceMs));
     faults.tellTo(this.#loop);

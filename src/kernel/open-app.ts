@@ -6,14 +6,14 @@ import type { Store } from "../store/store.ts";
 import { OpenKernel } from "./app-kernel.ts";
 import { Kernel } from "./kernel.ts";
 import type { KernelOptions } from "./kernel-options.ts";
-import { type Durability, isDatabaseUrl, openStore } from "./open-store.ts";
+import { isDatabaseUrl, openStore, type StoreDurability } from "./open-store.ts";
 
 /** Options of `open`: the file or store, its durability, and those of the kernel. */
 export interface OpenOptions extends Omit<KernelOptions, "store" | "apps" | "space"> {
   /** The SQLite file; it is made if it is not there. Without a file or a store, everything is in memory. */
   readonly file?: string;
   /** `power`, the default: an answer survives a power loss. `process`: it survives the end of the process. */
-  readonly durability?: Durability;
+  readonly durability?: StoreDurability;
   /** Another store in place of a file, or the `postgres://` URL of a database. The kernel closes it. */
   readonly store?: Store | string;
 }

@@ -5,17 +5,17 @@
 import type { Host } from "../host/host.ts";
 import { openSqliteStore } from "../store/sqlite/index.ts";
 import { type Store, StoreError } from "../store/store.ts";
-import { given } from "./given.ts";
+import { omitUndefined } from "./omit-undefined.ts";
 
 /** The default durability; `docs/decisions/0003-crash-proof.md`. */
 export const DURABILITY = "power";
-export type Durability = "power" | "process";
+export type StoreDurability = "power" | "process";
 
 /** The store as the command sees it. */
 export type KernelStore = Store;
 
 export interface StoreChoices {
-  readonly durability?: Durability;
+  readonly durability?: StoreDurability;
   /** Bytes of one message's data in the journal. */
   readonly payloadBytesMax?: number | undefined;
 }
@@ -23,7 +23,7 @@ export interface StoreChoices {
 /** Opens a store for writing. `place`: a file, or the URLs of a database. */
 export async function openStore(host: Host, place: string, choices: StoreChoices = {}): Promise<KernelStore> {
   const { durability = DURABILITY, payloadBytesMax } = choices;
-  const tuning = given({ payloadBytesMax });
+  const tuning = omitUndefined({ payloadBytesMax });
   if (!isDatabaseUrl(place)) return openSqliteStore({ path: place, host, durability, tuning });
   const { openPostgresStore } = await import("../store/postgres/store.ts");
   return openPostgresStore({ url: databaseUrls(place), host, durability, tuning });
@@ -46,7 +46,7 @@ export function databaseUrls(place: string): readonly string[] {
 }
 
 /** The place for messages: the password of a URL is left out. */
-export function placeText(place: string): string {
+export function storePlaceText(place: string): string {
   return isDatabaseUrl(place) ? databaseUrls(place).map(urlText).join(",") : place;
 }
 

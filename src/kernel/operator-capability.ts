@@ -14,7 +14,7 @@ import type { Capability } from "../loop/capability.ts";
 import type { AnyRequestHandler } from "../loop/capability-definition.ts";
 import { capability } from "../loop/define-capability.ts";
 import type { EventLoop } from "../loop/event-loop.ts";
-import type { HandlerContext } from "../loop/mailbox-actor.ts";
+import type { CapabilityContext } from "../loop/mailbox-actor.ts";
 import { type DataSchema, dataSchema } from "../loop/message-schema.ts";
 import { isMessageType } from "../message/envelope.ts";
 import { Failure } from "../message/error-data.ts";
@@ -160,7 +160,7 @@ export function operatorCapability(parts: OperatorParts): Capability {
   });
 }
 
-type Commands = Readonly<Record<string, AnyRequestHandler<HandlerContext>>>;
+type Commands = Readonly<Record<string, AnyRequestHandler<CapabilityContext>>>;
 
 /** A client of HTTP acts in the name of its token; others may name themselves. */
 function byPrincipal(commands: Commands): Commands {

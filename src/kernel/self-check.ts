@@ -7,7 +7,7 @@
  */
 import type { Host } from "../host/host.ts";
 import type { Json } from "../message/json.ts";
-import { event } from "../message/lineage.ts";
+import { eventMessage } from "../message/lineage.ts";
 import { SHARED_SCOPE } from "../store/document.ts";
 import type { Claim, JournalStatus } from "../store/journal.ts";
 import { Replica } from "../store/replica.ts";
@@ -60,7 +60,7 @@ async function publish(replica: Replica, host: Host): Promise<number> {
     const { starts, published, handled } = readAccount(transaction.read(ACCOUNT));
     start = starts + 1;
     for (let number = 1; number <= EVENTS_PER_START; number++) {
-      const message = event(host, "Millrace.Started", { start, number });
+      const message = eventMessage(host, "Millrace.Started", { start, number });
       transaction.entries.push({ message, topic: TOPIC, source: SOURCE, as: { status: "pending" } });
     }
     transaction.write(ACCOUNT, [], { starts: start, published: published + EVENTS_PER_START, handled });

@@ -21,7 +21,7 @@ import { notKnown } from "../message/near-word.ts";
 import { show } from "../message/problem.ts";
 import { DEFAULT_DIRECTORY } from "./data-directory.ts";
 import type { KernelLimits } from "./kernel-limits.ts";
-import { DURABILITY, type Durability, isDatabaseUrl, placeText } from "./open-store.ts";
+import { DURABILITY, isDatabaseUrl, type StoreDurability, storePlaceText } from "./open-store.ts";
 
 /** A setting, and the place that it comes from. */
 export interface Setting<T = string | number | undefined> {
@@ -41,7 +41,7 @@ export interface Settings extends Readonly<Record<keyof KernelLimits, Setting<nu
   readonly extensions: Setting<string | undefined>;
   /** The extension whose agent answers. */
   readonly agent: Setting<string | undefined>;
-  readonly durability: Setting<Durability>;
+  readonly durability: Setting<StoreDurability>;
   /** The clearance of socket clients: names separated by commas, or `none`. */
   readonly clearance: Setting<string | undefined>;
   readonly requestTimeoutMs: Setting<number | undefined>;
@@ -158,7 +158,7 @@ export async function readSettings({ environment, folder, code = {} }: SettingSo
   const settings = NAMES.map((name): [SettingName, Setting] => {
     const { variable, fallback } = DEFINITIONS[name];
     const said = code[name];
-    if (said !== undefined) return [name, { value: checked(name, said, "code", problems), origin: "code" }];
+    if (said !== undefined) return [name, { value: checked(name, said, `--${name}`, problems), origin: "code" }];
     // An empty variable counts as not set, as usual in shells.
     const text = environment[variable] || undefined;
     if (text !== undefined) return [name, { value: checked(name, text, variable, problems), origin: variable }];
@@ -174,7 +174,7 @@ export function listSettings(settings: Settings): readonly ({ readonly name: Set
   const { store } = settings;
   const shown = {
     ...settings,
-    store: { ...store, value: store.value === undefined ? undefined : placeText(store.value) },
+    store: { ...store, value: store.value === undefined ? undefined : storePlaceText(store.value) },
   };
   return NAMES.map((name) => ({ name, ...shown[name] }));
 }

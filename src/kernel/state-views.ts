@@ -16,7 +16,7 @@ import type { WorkBoard } from "../work/work-board.ts";
 import { cursorIn } from "./journal-views.ts";
 
 /** Whose state. */
-export interface StateParts {
+export interface StateViewParts {
   readonly host: Host;
   readonly store: Store;
   readonly handlings: HandlingRing | undefined;
@@ -51,7 +51,7 @@ export interface FailuresAsk {
 
 const DAY_MS = 86_400_000;
 
-export function stateQueries(parts: StateParts) {
+export function stateQueries(parts: StateViewParts) {
   return {
     "Kernel.Failures": {
       description: "dead letters in groups of one type, subscriber and error, with counts over time",
@@ -79,7 +79,7 @@ function plain(value: unknown): Json {
   return JSON.parse(JSON.stringify(value));
 }
 
-export function actorViews({ loop, handlings, board }: StateParts): ActorView[] {
+export function actorViews({ loop, handlings, board }: StateViewParts): ActorView[] {
   const totals = handlings?.totals();
   const running = Map.groupBy(board.list(WORK_TOLD_MAX), ({ handler }) => handler);
   return [...loop().actors].map(([name, { state, mailboxLength }]): ActorView => {

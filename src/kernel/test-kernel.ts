@@ -17,6 +17,7 @@ import { JOURNAL_PAGE_ROWS } from "../limits.ts";
 import type { Message } from "../message/envelope.ts";
 import { Failure } from "../message/error-data.ts";
 import type { Json } from "../message/json.ts";
+import { show } from "../message/problem.ts";
 import type { JournalRow } from "../store/journal.ts";
 import { MemoryDisk } from "../store/memory/memory-disk.ts";
 import { memoryStore } from "../store/memory/memory-store.ts";
@@ -224,6 +225,8 @@ export class TestKernel implements AsyncDisposable {
 function optionsOf(tested: Tested): Pick<KernelOptions, "apps" | "capabilities"> {
   if (isApp(tested)) return { apps: [tested] };
   if (Array.isArray(tested)) return { apps: tested };
+  if (typeof tested !== "function" && (typeof tested !== "object" || tested === null))
+    throw new TypeError(`testKernel: takes an app, a list of apps or capabilities by name, got ${show(tested)}`);
   return { capabilities: tested as TestedCapabilities };
 }
 

@@ -7,18 +7,21 @@ import type { ErrorExtras } from "../message/error-data.ts";
 import { kernelEventProblem } from "../message/kernel-event.ts";
 import { isWithin, labelOfMessage } from "../store/label.ts";
 import type { Capability } from "./capability.ts";
-import type { Sent } from "./inbound.ts";
+import type { SentMessage } from "./inbound.ts";
 import { schemaProblem } from "./message-schema.ts";
 import type { Origin } from "./pending-request.ts";
 import type { SupervisedActor } from "./supervised-actor.ts";
 
-export interface Refusal {
+export interface RequestRefusal {
   readonly code: 403 | 422;
   readonly reason: string;
   readonly extras?: ErrorExtras;
 }
 
-export function refusalOf({ message, origin }: Sent, { name, capability }: SupervisedActor): Refusal | undefined {
+export function requestRefusal(
+  { message, origin }: SentMessage,
+  { name, capability }: SupervisedActor,
+): RequestRefusal | undefined {
   if (capability.operates && origin.kind === "adapter" && origin.connection.clearance !== undefined)
     return {
       code: 403,
@@ -39,7 +42,7 @@ export function refusalOf({ message, origin }: Sent, { name, capability }: Super
  * The reason why an event of a client is not published; undefined if it is. Actors publish only the types that they
  * declare.
  */
-export function eventRefusal({ message: { type }, origin }: Sent): string | undefined {
+export function eventRefusal({ message: { type }, origin }: SentMessage): string | undefined {
   if (origin.kind !== "adapter") return undefined;
   const problem = kernelEventProblem(type);
   if (problem !== undefined) return problem;

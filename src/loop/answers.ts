@@ -13,7 +13,7 @@ import {
   thrownText,
 } from "../message/error-data.ts";
 import { error } from "../message/lineage.ts";
-import type { Sent } from "./inbound.ts";
+import type { SentMessage } from "./inbound.ts";
 import type { Lanes } from "./lanes.ts";
 import type { Observations } from "./observation.ts";
 import type { Connection, Origin, PendingRequest, RequestingActor } from "./pending-request.ts";
@@ -43,7 +43,7 @@ export class Answers {
    * Tells why a message was not accepted. The sender of a request and the client that sent an event get an error; the
    * pending table is not changed.
    */
-  refuse({ message, origin }: Sent, code: SystemErrorCode, reason: string, extras?: ErrorExtras): void {
+  refuse({ message, origin }: SentMessage, code: SystemErrorCode, reason: string, extras?: ErrorExtras): void {
     const { host, lanes, observations } = this.#parts;
     const { kind, type } = message;
     const told = error(host, message, errorData(code, reason, code === 503 && lanes.isClosed ? DRAINING : extras));

@@ -10,7 +10,7 @@ import { checkEnvelope, type Message } from "../message/envelope.ts";
 import { type ErrorData, Failure, failureFrom } from "../message/error-data.ts";
 import { findImpurity, type Json, type JsonObject, VALUE_LIMITS } from "../message/json.ts";
 import { type Clone, cloneData, copyFlat } from "../message/json-copy.ts";
-import { command, type Lineage, query } from "../message/lineage.ts";
+import { commandMessage, type Lineage, queryMessage } from "../message/lineage.ts";
 import { problemText, within } from "../message/problem.ts";
 import type { Answers } from "./answers.ts";
 import { type Inbound, inbound } from "./inbound.ts";
@@ -28,14 +28,14 @@ export class Callers {
   }
 
   command(type: string, data: Json, lineage?: Lineage): Promise<Json> {
-    return this.#ask(command, type, data, lineage);
+    return this.#ask(commandMessage, type, data, lineage);
   }
 
   query(type: string, data: Json, lineage?: Lineage): Promise<Json> {
-    return this.#ask(query, type, data, lineage);
+    return this.#ask(queryMessage, type, data, lineage);
   }
 
-  #ask(make: typeof query, type: string, data: Json, lineage: Lineage | undefined): Promise<Json> {
+  #ask(make: typeof queryMessage, type: string, data: Json, lineage: Lineage | undefined): Promise<Json> {
     // A throw in here rejects the promise, so that the caller gets errors in one way.
     return new Promise((resolve, reject) => {
       const clone = cloneData(data);

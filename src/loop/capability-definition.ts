@@ -18,7 +18,7 @@ import {
   type SpawnContext,
 } from "./capability.ts";
 import type { OrJson } from "./exchanges.ts";
-import type { HandlerContext, MailboxOptions } from "./mailbox-actor.ts";
+import type { CapabilityContext, MailboxOptions } from "./mailbox-actor.ts";
 import { type Branch, type DataOf, type DataSchema, dataAs, messageSchema, type SentTo } from "./message-schema.ts";
 import { BootError } from "./routing-table.ts";
 
@@ -26,7 +26,7 @@ import { BootError } from "./routing-table.ts";
  * How one command or query is handled: `handle(data, context, request)`, where `request` is the whole message, with its
  * id and metadata.
  */
-export interface RequestHandler<Input, Output, Context = HandlerContext, Sent = unknown> {
+export interface RequestHandler<Input, Output, Context = CapabilityContext, Sent = unknown> {
   /** Checks the sent data; `handle` gets the schema's output. */
   readonly input?: DataSchema<Input, Sent>;
   /** Checks the answer, and describes it to tools. */
@@ -46,7 +46,7 @@ export type AnyRequestHandler<Context> = RequestHandler<any, any, Context>;
  * `serialBy`. `retry`: a journaled command waits for its next attempt in the journal, another one in memory, while its
  * requester waits.
  */
-export interface CapabilityDefinition<Context = HandlerContext>
+export interface CapabilityDefinition<Context = CapabilityContext>
   extends HandlerOptions<[data: Json, message: Message], Context, Json> {
   readonly description: string;
   readonly commands?: Readonly<Record<string, AnyRequestHandler<Context>>>;
@@ -98,12 +98,12 @@ type MaybePromise<T> = T | Promise<T>;
 /** A definition whose handlers are typed by their schemas. */
 export interface TypedDefinition<CommandsSent, CommandsIn, CommandsOut, QueriesSent, QueriesIn, QueriesOut>
   extends Omit<CapabilityDefinition, "commands" | "queries"> {
-  readonly commands?: RequestHandlers<CommandsSent, CommandsIn, CommandsOut, HandlerContext>;
-  readonly queries?: RequestHandlers<QueriesSent, QueriesIn, QueriesOut, HandlerContext>;
+  readonly commands?: RequestHandlers<CommandsSent, CommandsIn, CommandsOut, CapabilityContext>;
+  readonly queries?: RequestHandlers<QueriesSent, QueriesIn, QueriesOut, CapabilityContext>;
 }
 
 /** Makes a handler whose types follow from its schemas. */
-export function handler<In extends DataSchema, Out extends DataSchema, Context = HandlerContext>(
+export function handler<In extends DataSchema, Out extends DataSchema, Context = CapabilityContext>(
   definition: RequestHandler<DataOf<In>, DataOf<Out>, Context, SentTo<In>> & {
     readonly input: In;
     readonly output: Out;

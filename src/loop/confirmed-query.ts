@@ -23,7 +23,7 @@ import { callHandler, type HandlerEnd, isThenable } from "../work/handler-call.t
 import { Retries } from "../work/retries.ts";
 import { AnswerLater, type HandlerResult } from "./mailbox-actor.ts";
 
-export interface Question {
+export interface ConfirmedQuestion {
   readonly host: Host;
   readonly replica: Replica;
   /** Calls the handler; repeated if its reads were rolled back. */
@@ -43,25 +43,25 @@ const ROLLED_BACK = rejected("stale", "fell-with", "a commit that it had read wa
 type Standing = ReturnType<Replica["standing"]>;
 
 /** The actor continues with the next message while the answer waits. */
-export function answerConfirmed(question: Question): HandlerResult | Promise<HandlerResult> {
+export function answerConfirmed(question: ConfirmedQuestion): HandlerResult | Promise<HandlerResult> {
   const first = look(question);
   return isThenable(first) ? first.then((made) => answer(question, made)) : answer(question, first);
 }
 
-function answer(question: Question, first: Look): HandlerResult {
+function answer(question: ConfirmedQuestion, first: Look): HandlerResult {
   const standing = question.replica.standing();
   if (!first.isShaken && standing === undefined) return outcomeOf(first.end);
   return new AnswerLater(confirmed(question, first, standing));
 }
 
-function look({ replica, run }: Question): Look | Promise<Look> {
+function look({ replica, run }: ConfirmedQuestion): Look | Promise<Look> {
   const { reverts } = replica;
   const seen = (end: HandlerEnd): Look => ({ end, isShaken: replica.reverts !== reverts });
   const end = callHandler(run, undefined, undefined);
   return isThenable(end) ? end.then(seen) : seen(end);
 }
 
-async function confirmed(question: Question, first: Look, standing: Standing): Promise<Json | undefined> {
+async function confirmed(question: ConfirmedQuestion, first: Look, standing: Standing): Promise<Json | undefined> {
   const { host, replica } = question;
   const grace = new Grace(host, AWAITED_WINDOW_MS);
   let retries: Retries | undefined;

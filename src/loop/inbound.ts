@@ -3,13 +3,13 @@ import type { Message } from "../message/envelope.ts";
 import type { Sending } from "./parcel.ts";
 import type { Origin, PendingRequest } from "./pending-request.ts";
 
-export interface Sent {
+export interface SentMessage {
   readonly message: Message;
   readonly origin: Origin;
 }
 
 /** All have one shape: every message that is routed is read from one. */
-export interface Inbound extends Sent {
+export interface Inbound extends SentMessage {
   /** Of a request: the loop has made its id, so it is in no other use. */
   readonly isNew: boolean;
   /** Of an answer: its request, if the actor was given that. */

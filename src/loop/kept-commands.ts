@@ -22,12 +22,12 @@ import { type ErrorData, errorData, Failure, failureFrom, thrownText } from "../
 import { error, reply } from "../message/lineage.ts";
 import type { Settlement } from "../store/journal.ts";
 import type { HandlerFailure } from "../work/handler-options.ts";
-import { refusalOf } from "./admission.ts";
+import { requestRefusal } from "./admission.ts";
 import type { Answers } from "./answers.ts";
 import type { Capability } from "./capability.ts";
 import type { CommandDelivery, CommandJournal, KeptBefore, WithdrawResult } from "./command-journal.ts";
 import { copyMessage } from "./emission.ts";
-import { isRefusalCode, type Sent } from "./inbound.ts";
+import { isRefusalCode, type SentMessage } from "./inbound.ts";
 import { KeptElsewhere } from "./kept-elsewhere.ts";
 import type { Observations } from "./observation.ts";
 import type { Kept, PendingRequest } from "./pending-request.ts";
@@ -137,7 +137,7 @@ export class KeptCommands {
   }
 
   /** Whether a request must be durable before its handler is called. */
-  mustKeep({ message, origin }: Sent, { durable }: Capability): boolean {
+  mustKeep({ message, origin }: SentMessage, { durable }: Capability): boolean {
     if (message.kind !== "command" || durable === false) return false;
     return durable !== "unawaited" || !isAwaited(message, origin);
   }
@@ -184,7 +184,7 @@ export class KeptCommands {
   /**
    * Joins a request to the same running command, if that has no waiting requester; then the joined one gets the answer.
    */
-  joins({ message, origin }: Sent, entry: PendingRequest): boolean {
+  joins({ message, origin }: SentMessage, entry: PendingRequest): boolean {
     const { kept } = entry;
     if (!(kept instanceof KeptCommand) || entry.origin.kind !== "nobody" || !isAwaited(message, origin)) return false;
     if (!kept.isFor(message)) return false;
@@ -363,7 +363,7 @@ export class KeptCommands {
   #taken(message: Message, actor: SupervisedActor): PendingRequest {
     const { pending } = this.#parts;
     const inbound = { message: copyMessage(message), origin: NOBODY };
-    const refusal = refusalOf(inbound, actor);
+    const refusal = requestRefusal(inbound, actor);
     if (refusal) throw new Failure(refusal.code, refusal.reason, refusal.extras);
     return pending.insert(inbound.message, NOBODY, actor, new KeptCommand(inbound.message, NOBODY, this.#postponed));
   }

@@ -14,7 +14,7 @@ import { canonicalJson } from "../message/canonical-json.ts";
 import { isMessageType, type Message } from "../message/envelope.ts";
 import { Failure } from "../message/error-data.ts";
 import { isJsonObject, type Json } from "../message/json.ts";
-import { causedBy, error, event } from "../message/lineage.ts";
+import { causedBy, error, eventMessage } from "../message/lineage.ts";
 import type { Connection } from "./pending-request.ts";
 import { type LiveOutcome, type LiveReader, SharedQuery, type WatchedQuery, type WatchQuery } from "./shared-query.ts";
 
@@ -184,7 +184,7 @@ class Watch implements LiveReader {
     }
     const { answer, version } = outcome;
     const data: Json = isKnown ? { watch, version, same: true } : { watch, answer, version };
-    return event(host, "Sys.Answer", data, causedBy(request));
+    return eventMessage(host, "Sys.Answer", data, causedBy(request));
   }
 }
 

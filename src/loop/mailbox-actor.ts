@@ -12,7 +12,15 @@ import type { Message } from "../message/envelope.ts";
 import { causationOf } from "../message/envelope.ts";
 import { type ErrorData, errorText, Failure, failureFrom, fromError } from "../message/error-data.ts";
 import type { Json } from "../message/json.ts";
-import { causedBy, command, error, event, type Lineage, query, reply } from "../message/lineage.ts";
+import {
+  causedBy,
+  commandMessage,
+  error,
+  eventMessage,
+  type Lineage,
+  queryMessage,
+  reply,
+} from "../message/lineage.ts";
 import { withClearance } from "../store/clearance.ts";
 import { isRefusal, type Label, labelOf } from "../store/label.ts";
 import type { Attempt } from "../work/attempt.ts";
@@ -25,7 +33,7 @@ import type { WorkBoard } from "../work/work-board.ts";
 import { WorkError } from "../work/work-error.ts";
 import type { ActorEvent, ActorListener, CapabilityActor } from "./capability.ts";
 import { isRefusalCode } from "./inbound.ts";
-import { type KeyOf, Mailbox } from "./mailbox.ts";
+import { Mailbox, type OrderingKeyOf } from "./mailbox.ts";
 import type { Parcel } from "./parcel.ts";
 import type { Failing, PendingRequest, Posted } from "./pending-request.ts";
 import { isAwaited } from "./pending-request.ts";
@@ -33,7 +41,7 @@ import { isAwaited } from "./pending-request.ts";
 const TERMINATED = "the actor was terminated";
 
 /** The functions of a handler's context. */
-export interface HandlerContext {
+export interface CapabilityContext {
   /** Publishes an event caused by the message that is being handled. */
   emit(type: string, data: Json): void;
   /**
@@ -72,7 +80,7 @@ export type HandlerResult = Json | undefined | AnswerLater;
 
 export type MessageHandler = (
   message: Message,
-  context: Handling,
+  context: MessageHandling,
   /** The pending request of the message, if the loop has passed it on. */
   request?: PendingRequest,
 ) => HandlerResult | Promise<HandlerResult>;
@@ -134,12 +142,12 @@ export interface FailedMessage {
   readonly message: Message;
   readonly request: PendingRequest | undefined;
   /** Of the last attempt. Undefined if none was made: the process died with the message. */
-  readonly handling: Handling | undefined;
+  readonly handling: MessageHandling | undefined;
   readonly failure: HandlerFailure;
   /** Of a journaled command. */
   readonly kept: Failing | undefined;
   /** A context for code that handles the failure. */
-  readonly context: Handling;
+  readonly context: MessageHandling;
 }
 
 export interface MailboxOptions {
@@ -151,7 +159,7 @@ export interface MailboxOptions {
   readonly retry?: Retry | undefined;
   /** How many messages are handled at once; 1 unless given. */
   readonly concurrency?: number | undefined;
-  readonly serialBy?: KeyOf | undefined;
+  readonly serialBy?: OrderingKeyOf | undefined;
   /** How many messages of a key are handled at once; 1 of each other key. */
   readonly limits?: ReadonlyMap<string, number> | undefined;
   /** Called for a message that is not tried again, before its error leaves; returns a text to add to the error. */
@@ -320,7 +328,7 @@ export class MailboxActor implements CapabilityActor {
       const { message } = given;
       if (given.request?.handling !== undefined) given.request.begunAt = this.#host.monotonic();
       let result: HandlerResult | Promise<HandlerResult>;
-      const handling = new Handling(this, this.#host, given, this.#attemptOf(given));
+      const handling = new MessageHandling(this, this.#host, given, this.#attemptOf(given));
       try {
         if (mailbox.keyProblem !== undefined) throw mailbox.keyProblem;
         result =
@@ -339,7 +347,7 @@ export class MailboxActor implements CapabilityActor {
   }
 
   /** A handler that takes too long is abandoned: its caller is told, and the mailbox continues. */
-  #await(given: Posted, handling: Handling, result: PromiseLike<HandlerResult>): void {
+  #await(given: Posted, handling: MessageHandling, result: PromiseLike<HandlerResult>): void {
     void endOf(result, this.#waitFor(given.message, handling)).then((end) => {
       if (end.kind === "returned") this.#finished(given, handling, end.value as HandlerResult);
       else {
@@ -351,7 +359,7 @@ export class MailboxActor implements CapabilityActor {
     });
   }
 
-  #waitFor(message: Message, handling: Handling): HandlerWait {
+  #waitFor(message: Message, handling: MessageHandling): HandlerWait {
     const entryPoint = message.kind === "command" || message.kind === "query" ? message.kind : "event";
     return {
       ...{ host: this.#host, timeoutMs: this.#timeoutMs, cancellable: handling, keepAlive: false },
@@ -372,14 +380,14 @@ export class MailboxActor implements CapabilityActor {
     if (!this.#idleWaiters.isEmpty && this.mailboxLength === 0) this.#idleWaiters.release();
   }
 
-  #finished(given: Posted, handling: Handling, data: HandlerResult): void {
+  #finished(given: Posted, handling: MessageHandling, data: HandlerResult): void {
     this.#mailbox.ended(given);
     if (data instanceof AnswerLater) return this.#answerLater(given, handling, data);
     this.#reply(given, data);
     given.parcel?.ended();
   }
 
-  #answerLater(given: Posted, handling: Handling, { answer, isReplayed }: AnswerLater): void {
+  #answerLater(given: Posted, handling: MessageHandling, { answer, isReplayed }: AnswerLater): void {
     this.#owed++;
     answer.then(
       (data) => {
@@ -413,7 +421,7 @@ export class MailboxActor implements CapabilityActor {
   }
 
   /** Tries the message again later, or tells its failure. */
-  #fail(given: Posted, handling: Handling, kind: "threw" | "timeout", cause: unknown): void {
+  #fail(given: Posted, handling: MessageHandling, kind: "threw" | "timeout", cause: unknown): void {
     // A refusal for want of clearance is an answer, not a fault.
     const thrown = isRefusal(cause) ? new Failure(403, cause.message) : cause;
     const isAnswer = isRefused(given, thrown);
@@ -444,7 +452,7 @@ export class MailboxActor implements CapabilityActor {
   /** The delay before the next attempt; undefined if there is none, or a problem if the policy threw. */
   #retryIn(
     { message, request, parcel }: Posted,
-    { attemptNumber }: Handling,
+    { attemptNumber }: MessageHandling,
     thrown: unknown,
   ): number | { problem: string } | undefined {
     const policy = this.#retry;
@@ -456,7 +464,7 @@ export class MailboxActor implements CapabilityActor {
   }
 
   /** A journaled command waits in the journal, any other message here, for as long as its requester does. */
-  #again(given: Posted, { attemptNumber }: Handling, delayMs: number, thrown: unknown): void {
+  #again(given: Posted, { attemptNumber }: MessageHandling, delayMs: number, thrown: unknown): void {
     const { request } = given;
     this.#tell(new FailedAttempt(given.message, thrown, delayMs));
     if (request?.kept !== undefined) return request.kept.retryLater(request, errorText(thrown), delayMs);
@@ -476,7 +484,12 @@ export class MailboxActor implements CapabilityActor {
   #failed(failed: Omit<FailedMessage, "context">): Promise<string | undefined> | undefined {
     if (this.#whenFailed === undefined || failed.message.kind === "query") return undefined;
     const { message, request } = failed;
-    const context = new Handling(this, this.#host, { message, request, parcel: undefined }, failed.failure.attempts);
+    const context = new MessageHandling(
+      this,
+      this.#host,
+      { message, request, parcel: undefined },
+      failed.failure.attempts,
+    );
     return this.#whenFailed({ ...failed, context });
   }
 
@@ -485,7 +498,7 @@ export class MailboxActor implements CapabilityActor {
   }
 
   /** Calls `onFailed` of a capability, within its timeout and its clearance; returns a text if it fails. */
-  async callFailed(message: Message, context: Handling, code: () => unknown): Promise<string | undefined> {
+  async callFailed(message: Message, context: MessageHandling, code: () => unknown): Promise<string | undefined> {
     const end = await callHandler(() => this.within(code), undefined, undefined, this.#waitFor(message, context));
     return end.kind === "returned" ? undefined : `onFailed failed: ${errorText(end.error)}`;
   }
@@ -555,10 +568,10 @@ export class MailboxActor implements CapabilityActor {
     return withClearance(this.#clearance, code);
   }
 
-  #tell(event: ActorEvent): void {
+  #tell(eventMessage: ActorEvent): void {
     if (this.#terminated) return;
-    this.onmessage?.(event);
-    for (const listener of this.#listeners) listener(event);
+    this.onmessage?.(eventMessage);
+    for (const listener of this.#listeners) listener(eventMessage);
   }
 }
 
@@ -576,7 +589,7 @@ function isRefused({ message, request }: Posted, thrown: unknown): boolean {
 }
 
 /** The context of one handling. Its functions are created on demand, because most handlers only return. */
-export class Handling implements HandlerContext, Cancellable {
+export class MessageHandling implements CapabilityContext, Cancellable {
   readonly host: Host;
   readonly #actor: MailboxActor;
   readonly #posted: Posted;
@@ -626,19 +639,19 @@ export class Handling implements HandlerContext, Cancellable {
     );
   }
 
-  get emit(): HandlerContext["emit"] {
-    return (type, data) => this.#actor.emit(event(this.host, type, data, this.#cause), this.#open);
+  get emit(): CapabilityContext["emit"] {
+    return (type, data) => this.#actor.emit(eventMessage(this.host, type, data, this.#cause), this.#open);
   }
 
-  get command(): HandlerContext["command"] {
-    return (type, data) => this.#actor.ask(command(this.host, type, data, this.#cause), this.#open);
+  get command(): CapabilityContext["command"] {
+    return (type, data) => this.#actor.ask(commandMessage(this.host, type, data, this.#cause), this.#open);
   }
 
-  get query(): HandlerContext["query"] {
-    return (type, data) => this.#actor.ask(query(this.host, type, data, this.#cause), this.#open);
+  get query(): CapabilityContext["query"] {
+    return (type, data) => this.#actor.ask(queryMessage(this.host, type, data, this.#cause), this.#open);
   }
 
-  get send(): HandlerContext["send"] {
+  get send(): CapabilityContext["send"] {
     return (message) => this.#actor.send(message, this.#open);
   }
 
@@ -646,7 +659,7 @@ export class Handling implements HandlerContext, Cancellable {
     return causedBy(this.#posted.message);
   }
 
-  get within(): HandlerContext["within"] {
+  get within(): CapabilityContext["within"] {
     return (code) => this.#actor.within(code);
   }
 }

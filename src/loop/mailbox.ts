@@ -16,7 +16,7 @@ import type { Posted } from "./pending-request.ts";
  * Returns the key of a message. Messages with the same key are handled one after the other, or up to the limit of the
  * key.
  */
-export type KeyOf = (message: Message) => string;
+export type OrderingKeyOf = (message: Message) => string;
 
 /** A key that handled messages have. */
 interface Lane {
@@ -28,7 +28,7 @@ interface Lane {
 
 export class Mailbox {
   readonly concurrency: number;
-  readonly #keyOf: KeyOf | undefined;
+  readonly #keyOf: OrderingKeyOf | undefined;
   readonly #waiting = new Fifo<Posted>();
   /** They have their keys, and came before all messages in `#waiting`. */
   readonly #freed = new Fifo<Posted>();
@@ -43,7 +43,7 @@ export class Mailbox {
   /** Why the message that `next` gave last has no key. */
   keyProblem: unknown;
 
-  constructor(concurrency: number, keyOf?: KeyOf, limits: ReadonlyMap<string, number> = new Map()) {
+  constructor(concurrency: number, keyOf?: OrderingKeyOf, limits: ReadonlyMap<string, number> = new Map()) {
     this.concurrency = concurrency;
     this.#keyOf = keyOf;
     this.#limits = limits;
@@ -93,7 +93,7 @@ export class Mailbox {
    * Takes the key of a message; false if other messages have all its places. A message whose key function throws is
    * handled, and fails.
    */
-  #takesKey(posted: Posted, keyOf: KeyOf): boolean {
+  #takesKey(posted: Posted, keyOf: OrderingKeyOf): boolean {
     if (this.#keys.has(posted)) return true;
     let key: unknown;
     try {

@@ -8,7 +8,7 @@ import type { Host } from "../host/host.ts";
 import type { Message } from "../message/envelope.ts";
 import { Failure } from "../message/error-data.ts";
 import type { Json } from "../message/json.ts";
-import { causedBy, event } from "../message/lineage.ts";
+import { causedBy, eventMessage } from "../message/lineage.ts";
 
 const OBSERVATION_TYPES = [
   "Sys.Routed",
@@ -98,7 +98,7 @@ export class Observations {
     const isFault = this.#faultObservers.size > 0 && FAULTS.has(type);
     const ofType = this.#byType.size > 0 ? this.#byType.get(type) : undefined;
     if (this.#observers.size === 0 && !isFault && ofType === undefined) return;
-    const observation = event(this.#host, type, data, cause && causedBy(cause));
+    const observation = eventMessage(this.#host, type, data, cause && causedBy(cause));
     for (const observe of this.#observers) observe(observation);
     if (isFault) for (const observe of this.#faultObservers) observe(observation);
     if (ofType !== undefined) for (const observe of ofType) observe(observation);

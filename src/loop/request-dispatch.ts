@@ -6,10 +6,10 @@ import type { HandlingRing } from "../bus/handling-ring.ts";
 import type { Host } from "../host/host.ts";
 import type { Message } from "../message/envelope.ts";
 import { type ErrorExtras, errorData, type SystemErrorCode, thrownText } from "../message/error-data.ts";
-import { causedBy, command, error } from "../message/lineage.ts";
+import { causedBy, commandMessage, error } from "../message/lineage.ts";
 import type { Answers } from "./answers.ts";
 import type { CommandJournal } from "./command-journal.ts";
-import { inbound, type Sent } from "./inbound.ts";
+import { inbound, type SentMessage } from "./inbound.ts";
 import type { Lanes } from "./lanes.ts";
 import type { Observations } from "./observation.ts";
 import type { Sending } from "./parcel.ts";
@@ -29,7 +29,7 @@ export interface RequestDispatchParts {
 }
 
 /** A request as its sender's event waits for it, if it does. */
-export interface SentRequest extends Sent {
+export interface SentRequest extends SentMessage {
   readonly sending?: Sending | undefined;
 }
 
@@ -96,7 +96,7 @@ export class RequestDispatch {
   timeoutLater(request: Pick<Message, "metadata">, reason?: string): void {
     const { host, lanes, answers } = this.#parts;
     const data = { requestId: request.metadata.id, ...(reason === undefined ? {} : { reason }) };
-    const timeout = inbound(command(host, "Sys.RequestTimeout", data, causedBy(request)), NOBODY);
+    const timeout = inbound(commandMessage(host, "Sys.RequestTimeout", data, causedBy(request)), NOBODY);
     const refusal = lanes.put(timeout, "system");
     if (refusal !== undefined) answers.refuse(timeout, 503, refusal);
   }

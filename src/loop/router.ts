@@ -15,7 +15,7 @@ import {
   thrownText,
 } from "../message/error-data.ts";
 import { error, reply } from "../message/lineage.ts";
-import { eventRefusal, refusalOf } from "./admission.ts";
+import { eventRefusal, requestRefusal } from "./admission.ts";
 import type { Answers } from "./answers.ts";
 import type { ActorEvent, Relayed, Withdrawn } from "./capability.ts";
 import type { CircleWatch } from "./circle-watch.ts";
@@ -122,7 +122,7 @@ export class Router implements ActorHome {
     if (waiting && (waiting.kept === undefined || !route)) return void this.#inUse(inbound);
     if (!route) return void ownRequests.answer(inbound);
     const actor = actors.get(route.capability) as SupervisedActor;
-    const refusal = refusalOf(inbound, actor);
+    const refusal = requestRefusal(inbound, actor);
     if (refusal) return void dispatch.refuse(inbound, refusal.code, refusal.reason, refusal.extras);
     if (waiting) return void this.#join(inbound, waiting);
     if (origin.kind === "actor") {

@@ -6,8 +6,8 @@
 import { isMessageType, type Kind } from "../message/envelope.ts";
 import { MillraceError } from "../message/millrace-error.ts";
 import { type Capability, durabilityProblem } from "./capability.ts";
-import { findHandles, type Handle } from "./handles.ts";
 import { isObservationType, type ObservationType } from "./observation.ts";
+import { findHandledTypes, type HandledType } from "./schema-types.ts";
 
 export interface Route {
   readonly capability: string;
@@ -91,8 +91,8 @@ export class RoutingTable {
   }
 
   #add(name: string, capability: Capability): string[] {
-    const inbound = findHandles(capability.inbound);
-    const outbound = findHandles(capability.outbound);
+    const inbound = findHandledTypes(capability.inbound);
+    const outbound = findHandledTypes(capability.outbound);
     const problems = [
       ...inbound.problems.map((problem) => `inbound ${problem}`),
       ...(outbound.isFinite ? outbound.problems.map((problem) => `outbound ${problem}`) : []),
@@ -124,7 +124,11 @@ export class RoutingTable {
     return undefined;
   }
 
-  #claim(name: string, { kind, type, data, description }: Handle, outbound: readonly Handle[]): string | undefined {
+  #claim(
+    name: string,
+    { kind, type, data, description }: HandledType,
+    outbound: readonly HandledType[],
+  ): string | undefined {
     if (kind !== "command" && kind !== "query") {
       return `inbound takes ${kind} ${type}; only commands and queries are routed${kind === "event" ? `; add it to subscribes: ["${type}"]` : ""}`;
     }

@@ -8,7 +8,7 @@ import { isJsonObject, type Json } from "../message/json.ts";
 import { checkTopicPattern, isWildcard, matchesTopic } from "../message/topic-pattern.ts";
 import { type JournalPosition, positionOf } from "../store/journal-position.ts";
 
-/** Without types and topics, every event is wanted. */
+/** The events of a stream; without types and topics, all events. */
 export interface StreamFilter {
   readonly types: ReadonlySet<string>;
   /** Topics and patterns. */

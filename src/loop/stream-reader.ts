@@ -27,7 +27,7 @@ import {
   covers,
   cursorOf,
   type JournalPosition,
-  laneOf,
+  journalLaneOf,
   passedIn,
   passing,
   timeOf,
@@ -211,11 +211,11 @@ export class StreamReader {
     for (const [at, row] of page.rows.entries()) {
       skipGone(at);
       const before = passed;
-      passed = passing(passed, history, laneOf(row), row.id);
+      passed = passing(passed, history, journalLaneOf(row), row.id);
       if (!row.message) continue;
       const cursor = cursorOf(passed);
       for (const stream of this.#index.wanting(row.message.type, row.topic)) {
-        if (!members.has(stream) || passedIn(stream.position, laneOf(row)) >= row.id) continue;
+        if (!members.has(stream) || passedIn(stream.position, journalLaneOf(row)) >= row.id) continue;
         const own = covers(passed, stream.position) ? cursor : cursorOf(union(passed, stream.position));
         // A stream that has stalled, and has room again before the page is over, begins a page of its own.
         if (!this.#give(stream, before, { id: row.id, cursor: own, message: row.message })) members.delete(stream);

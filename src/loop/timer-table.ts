@@ -57,7 +57,7 @@ export interface TimerTableOptions {
   readonly gone: (timer: ArmedTimer) => void;
 }
 
-export interface Cancellation extends Withdrawn {
+export interface TimerCancellation extends Withdrawn {
   /** Whether the timer was armed. */
   readonly isDisarmed: boolean;
 }
@@ -141,7 +141,7 @@ export class TimerTable {
   }
 
   /** Disarms a timer, and takes back its messages before their handlers begin. */
-  cancel(id: string): Promise<Cancellation> {
+  cancel(id: string): Promise<TimerCancellation> {
     return this.#queue(async () => {
       const row = await asFailure(this.#rows.dueRow(TIMER_KIND, id));
       const [isRemoved = false] = await asFailure(this.#rows.changeDue([{ op: "cancel", kind: TIMER_KIND, key: id }]));

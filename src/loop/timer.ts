@@ -19,7 +19,7 @@ import { Replica } from "../store/replica.ts";
 import type { Store } from "../store/store.ts";
 import { pullStored } from "../store/stored-value.ts";
 import { nextSlot, type Schedule, scheduleProblem } from "../work/schedule.ts";
-import { messageOf, TEMPLATE_JSON_SCHEMA, type Template, templateProblem } from "../work/template.ts";
+import { messageFrom, TEMPLATE_JSON_SCHEMA, type Template, templateProblem } from "../work/template.ts";
 import { type ArmedTimer, armed, type Firing, messageIdOf, type TimerData } from "../work/timer-row.ts";
 import type { Capability, CapabilityActor, SpawnContext, Withdrawn } from "./capability.ts";
 import { declared } from "./capability-definition.ts";
@@ -61,7 +61,7 @@ const cancelInput = dataSchema<{ timerId: string }>(
   { type: "object", properties: { timerId: { type: "string" } }, required: ["timerId"] },
 );
 
-export interface TimerOptions extends Partial<TimerLimits> {
+export interface TimerCapabilityOptions extends Partial<TimerLimits> {
   /** Keeps timers beyond the process; in memory unless given. */
   readonly store?: Store | undefined;
   /** The space that keeps the receipts; one of the timers' own unless given. */
@@ -74,7 +74,7 @@ const NONE_WITHDRAWN: Withdrawn = { withdrawn: 0, underway: 0 };
 const OWN_SPACE = "timers";
 
 /** The capability that sends messages later: `Timer.Set`, `Timer.Every`, `Timer.Cancel`. */
-export function timerCapability({ store, replica, ...given }: TimerOptions = {}): Capability {
+export function timerCapability({ store, replica, ...given }: TimerCapabilityOptions = {}): Capability {
   const limits = timerLimits(given);
   return {
     ...declared({
@@ -236,7 +236,7 @@ async function tell(host: Host, actor: MailboxActor, { id, timerId, slotMs, data
 /** Resolves when a request was answered, or refused for good, or when a command or an event is in the journal. */
 async function fire(host: Host, actor: MailboxActor, firing: Firing): Promise<void> {
   const { lineage, template, sender } = firing.data;
-  const message = messageOf(template, { ...lineage, id: messageIdOf(firing), timestamp: host.now() });
+  const message = messageFrom(template, { ...lineage, id: messageIdOf(firing), timestamp: host.now() });
   await settled(actor.relay(message, sender));
 }
 

@@ -52,11 +52,11 @@ import type { TypedCapability } from "./exchanges.ts";
 import { isRefusalCode } from "./inbound.ts";
 import {
   AnswerLater,
+  type CapabilityContext,
   type FailedMessage,
-  type HandlerContext,
-  type Handling,
   MailboxActor,
   type MessageHandler,
+  type MessageHandling,
 } from "./mailbox-actor.ts";
 import { schemaProblem } from "./message-schema.ts";
 import type { Parcel } from "./parcel.ts";
@@ -72,7 +72,7 @@ export interface TransactionalDefinition<CommandsSent, CommandsIn, CommandsOut, 
    * Handlers of queries, with the ordinary context; they read values with `pull`, within the clearance. Answers wait
    * until the reads are confirmed, so a query may run again.
    */
-  readonly queries?: RequestHandlers<QueriesSent, QueriesIn, QueriesOut, HandlerContext>;
+  readonly queries?: RequestHandlers<QueriesSent, QueriesIn, QueriesOut, CapabilityContext>;
 }
 
 /** A definition without the types of its handlers. */
@@ -121,7 +121,7 @@ export type ReceiptValue = { readonly request: string; readonly result: Json };
 /** A command that is being handled, or an event of a loop without a journal. */
 interface Command {
   readonly message: Message;
-  readonly context: Handling;
+  readonly context: MessageHandling;
   readonly request: PendingRequest | undefined;
   readonly invocation: Invocation;
   /** The time that ids of its messages carry, once it has sent one. */
@@ -166,7 +166,7 @@ class CommandEntry {
   /** Runs the handler and applies its commit. The answer waits for the disk; the next message does not. */
   handle(
     message: Message,
-    context: Handling,
+    context: MessageHandling,
     request: PendingRequest | undefined,
   ): AnswerLater | undefined | Promise<AnswerLater | undefined> {
     const { id } = message.metadata;
@@ -195,7 +195,7 @@ class CommandEntry {
   }
 
   /** An event that the journal delivers: the bus commits the attempt together with the delivery. */
-  #deliver(message: Message, context: Handling, attempt: Attempt): undefined | Promise<undefined> {
+  #deliver(message: Message, context: MessageHandling, attempt: Attempt): undefined | Promise<undefined> {
     context.attempt = attempt;
     const parcel = context.parcel as Parcel;
     const ended = (end: HandlerEnd): undefined => {

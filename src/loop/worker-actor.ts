@@ -36,7 +36,7 @@ import {
   isHandled,
   isRequest,
   isSent,
-  isSettled,
+  isWorkerSettled,
   SERVES,
 } from "./worker-words.ts";
 
@@ -149,7 +149,7 @@ export class WorkerActor implements CapabilityActor {
     }
     if (this.#manner === "silent") this.#isBare();
     if (this.#manner === "serving" && isHandled(said)) return this.#isHandled(said.handled, said);
-    if (this.#manner === "serving" && isSettled(said)) return this.#hasSettled(said.settled);
+    if (this.#manner === "serving" && isWorkerSettled(said)) return this.#hasSettled(said.settled);
     if (isSent(said)) return this.#said(said[1]);
     if (isRequest(said)) this.#asked.add(said.metadata.id);
     this.#said(said);

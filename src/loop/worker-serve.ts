@@ -14,9 +14,9 @@ import { cloneJson } from "../message/json-copy.ts";
 import { isThenable } from "../work/handler-call.ts";
 import type { ActorEvent } from "./capability.ts";
 import { type CapabilityDefinition, dispatch, requireHandlers } from "./capability-definition.ts";
-import { type Handling, MadeMessageEvent, MailboxActor } from "./mailbox-actor.ts";
+import { MadeMessageEvent, MailboxActor, type MessageHandling } from "./mailbox-actor.ts";
 import { Parcel, type ParcelFailure } from "./parcel.ts";
-import { type Handled, isAbort, isAnswer, SENT, SERVES, type Settled } from "./worker-words.ts";
+import { type Handled, isAbort, isAnswer, SENT, SERVES, type WorkerSettled } from "./worker-words.ts";
 
 /** The port to the loop, inside a worker. */
 export interface WorkerPort {
@@ -89,7 +89,7 @@ class AbortableHandlers {
     this.#port = port;
   }
 
-  handle(message: Message, context: Handling): Json | undefined | Promise<Json | undefined> {
+  handle(message: Message, context: MessageHandling): Json | undefined | Promise<Json | undefined> {
     const result = dispatch(this.#definition, message, context);
     if (!isThenable(result)) return result;
     const { id } = message.metadata;
@@ -103,7 +103,7 @@ class AbortableHandlers {
         reject(failure);
       });
       const ended = () => {
-        if (isLeftBehind) this.#port.postMessage({ settled: id } satisfies Settled);
+        if (isLeftBehind) this.#port.postMessage({ settled: id } satisfies WorkerSettled);
         else this.#running.delete(id);
       };
       Promise.resolve(result).finally(ended).then(resolve, reject);

@@ -17,12 +17,12 @@ export interface Handled {
   readonly answer?: unknown;
   /** Why the handler of an event failed. */
   readonly failed?: string;
-  /** Whether the handler was left behind after its timeout: a word `Settled` follows when it ends. */
+  /** Whether the handler was left behind after its timeout: a word `WorkerSettled` follows when it ends. */
   readonly isTimeout?: boolean;
 }
 
 /** A word of `serve` when a handler that was left behind has ended. */
-export interface Settled {
+export interface WorkerSettled {
   readonly settled: string;
 }
 
@@ -45,8 +45,8 @@ export function isHandled(said: unknown): said is Handled {
   return typeof (said as Partial<Handled> | null)?.handled === "string";
 }
 
-export function isSettled(said: unknown): said is Settled {
-  return typeof (said as Partial<Settled> | null)?.settled === "string";
+export function isWorkerSettled(said: unknown): said is WorkerSettled {
+  return typeof (said as Partial<WorkerSettled> | null)?.settled === "string";
 }
 
 /** Answers do not wait in the mailbox of a worker. */

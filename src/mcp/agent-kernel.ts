@@ -4,7 +4,7 @@ import type { Json } from "../message/json.ts";
 import type { Mint } from "../message/lineage.ts";
 
 /** A type, in the form of `Syscall.Describe`. */
-export interface DescribedType {
+export interface AgentType {
   readonly type: string;
   readonly kind: "command" | "query";
   readonly capability: string;

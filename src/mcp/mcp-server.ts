@@ -13,15 +13,15 @@ import { ID_LENGTH_MAX, type Message } from "../message/envelope.ts";
 import { type ErrorData, Failure, failureFrom, isFailure } from "../message/error-data.ts";
 import { idFrom, timeInId } from "../message/id-time.ts";
 import { isJsonObject, type Json, type JsonObject } from "../message/json.ts";
-import { command, query } from "../message/lineage.ts";
-import type { AgentKernel, DescribedType } from "./agent-kernel.ts";
+import { commandMessage, queryMessage } from "../message/lineage.ts";
+import type { AgentKernel, AgentType } from "./agent-kernel.ts";
 import { resourceQuery, resources, resourceTemplates } from "./resources.ts";
 import {
-  type Call,
   callOf,
   exposedTypes,
   GENERAL,
   structured,
+  type ToolCall,
   toolOf,
   toolsOf,
   typeNamed,
@@ -79,9 +79,9 @@ class Agent {
     this.#options = options;
   }
 
-  async types(signal: AbortSignal): Promise<DescribedType[]> {
+  async types(signal: AbortSignal): Promise<AgentType[]> {
     const { types } = (await this.#view("Syscall.Describe", null, signal)) as unknown as {
-      types: readonly DescribedType[];
+      types: readonly AgentType[];
     };
     return exposedTypes(types, this.#options.expose);
   }
@@ -114,14 +114,14 @@ class Agent {
     }
   }
 
-  async #send(described: DescribedType, args: JsonObject, context: ServerContext): Promise<CallToolResult> {
+  async #send(described: AgentType, args: JsonObject, context: ServerContext): Promise<CallToolResult> {
     const { type, kind, output } = described;
     const { signal } = context.mcpReq;
     this.#kernel.allow(kind, type);
     const call = callOf(described, args);
     if (kind === "query") {
       const answer = await this.#kernel.request(
-        this.#asAgent(query(this.#kernel.mint, type, call.data), context),
+        this.#asAgent(queryMessage(this.#kernel.mint, type, call.data), context),
         signal,
       );
       return resultOf(answer, output);
@@ -132,8 +132,8 @@ class Agent {
   }
 
   /** A key makes the id, so that a repeated call gets the first answer. */
-  #commandOf(type: string, { data, key: argument }: Call, context: ServerContext): Message {
-    const made = this.#asAgent(command(this.#kernel.mint, type, data), context);
+  #commandOf(type: string, { data, key: argument }: ToolCall, context: ServerContext): Message {
+    const made = this.#asAgent(commandMessage(this.#kernel.mint, type, data), context);
     const key = argument ?? keyOf(context);
     if (key === undefined) return made;
     if (key === "" || key.length > ID_LENGTH_MAX)
@@ -157,7 +157,7 @@ class Agent {
   // -------------------------------------------------------------------------------------------------
 
   /** The command is a row of the journal before its task exists, so that both outlive the kernel's process. */
-  async #sendAsTask(message: Message, described: DescribedType, context: ServerContext): Promise<CallToolResult> {
+  async #sendAsTask(message: Message, described: AgentType, context: ServerContext): Promise<CallToolResult> {
     const { signal } = context.mcpReq;
     const { type, data, metadata } = message;
     const sent = await this.#kernel.request(
@@ -213,7 +213,7 @@ class Agent {
   }
 
   async #view(type: string, data: Json, signal: AbortSignal): Promise<Json> {
-    const answer = await this.#kernel.request(query(this.#kernel.mint, type, data), signal);
+    const answer = await this.#kernel.request(queryMessage(this.#kernel.mint, type, data), signal);
     if (answer.kind === "error") throw failureFrom(answer.data as ErrorData);
     return answer.data;
   }
@@ -237,7 +237,7 @@ function content(value: JsonObject, id?: string): CallToolResult {
   return { content: [{ type: "text", text: JSON.stringify(value) }], structuredContent: value, ...about(id) };
 }
 
-function found(types: readonly DescribedType[]): CallToolResult {
+function found(types: readonly AgentType[]): CallToolResult {
   return content({ types: types.map(({ type, kind, description }) => ({ type, kind, description })) });
 }
 

@@ -8,7 +8,7 @@ import { MCP_TOOLS_MAX } from "../limits.ts";
 import { Failure } from "../message/error-data.ts";
 import { isJsonObject, type Json, type JsonObject } from "../message/json.ts";
 import { nearWord } from "../message/near-word.ts";
-import type { DescribedType } from "./agent-kernel.ts";
+import type { AgentType } from "./agent-kernel.ts";
 
 /** The argument that names an attempt, in the schema of each tool for a command. */
 export const KEY_ARGUMENT = "idempotencyKey";
@@ -30,7 +30,7 @@ export function exposeProblem(pattern: string): string | undefined {
 }
 
 /** The types that agents can call. */
-export function exposedTypes(types: readonly DescribedType[], patterns: readonly string[]): DescribedType[] {
+export function exposedTypes(types: readonly AgentType[], patterns: readonly string[]): AgentType[] {
   const isExposed = (type: string) =>
     patterns.some((pattern) => (pattern.endsWith("*") ? type.startsWith(pattern.slice(0, -1)) : type === pattern));
   return types.filter(({ type }) => !OWN_TYPE.test(type) && isExposed(type));
@@ -40,12 +40,12 @@ export function exposedTypes(types: readonly DescribedType[], patterns: readonly
  * The tools of these types. More than `MCP_TOOLS_MAX` would fill the context of a model: the rest is found and called
  * by three general tools.
  */
-export function toolsOf(types: readonly DescribedType[]): Tool[] {
+export function toolsOf(types: readonly AgentType[]): Tool[] {
   if (types.length <= MCP_TOOLS_MAX) return types.map(toolOf);
   return [...GENERAL_TOOLS, ...types.slice(0, MCP_TOOLS_MAX - GENERAL_TOOLS.length).map(toolOf)];
 }
 
-export function toolOf(described: DescribedType): Tool {
+export function toolOf(described: AgentType): Tool {
   const { type, kind, description, output } = described;
   const isQuery = kind === "query";
   return {
@@ -63,7 +63,7 @@ export function toolName(type: string): string {
 }
 
 /** The type of a tool's name, or of a type's. Throws a `Failure` with the nearest name. */
-export function typeNamed(types: readonly DescribedType[], name: string): DescribedType {
+export function typeNamed(types: readonly AgentType[], name: string): AgentType {
   const found = types.find(({ type }) => type === name || toolName(type) === name);
   if (found) return found;
   const near = nearWord(
@@ -74,7 +74,7 @@ export function typeNamed(types: readonly DescribedType[], name: string): Descri
 }
 
 /** Types with all words of the text in their name or description. */
-export function typesWith(types: readonly DescribedType[], text: string): DescribedType[] {
+export function typesWith(types: readonly AgentType[], text: string): AgentType[] {
   const words = text.toLowerCase().split(/\s+/);
   return types.filter(({ type, description }) => {
     const told = `${type} ${description}`.toLowerCase();
@@ -85,13 +85,13 @@ export function typesWith(types: readonly DescribedType[], text: string): Descri
 // Data and arguments
 // ---------------------------------------------------------------------------------------------------
 
-export interface Call {
+export interface ToolCall {
   readonly data: Json;
   readonly key?: string;
 }
 
 /** The data of the message, and the key of the call, from the arguments of a tool. */
-export function callOf({ kind, input }: DescribedType, given: JsonObject): Call {
+export function callOf({ kind, input }: AgentType, given: JsonObject): ToolCall {
   const { [KEY_ARGUMENT]: key, ...rest } = given;
   const hasKey = kind === "command" && !declares(input, KEY_ARGUMENT) && typeof key === "string";
   const args = hasKey ? rest : given;
@@ -104,7 +104,7 @@ function dataOf(input: Json, args: JsonObject): Json {
   return Object.keys(args).length === 0 ? null : args;
 }
 
-function inputSchemaOf({ kind, input }: DescribedType): JsonObject {
+function inputSchemaOf({ kind, input }: AgentType): JsonObject {
   const schema = argumentsSchema(input);
   if (kind === "query" || declares(input, KEY_ARGUMENT)) return schema;
   const properties = isJsonObject(schema["properties"] ?? null) ? (schema["properties"] as JsonObject) : {};

@@ -1,10 +1,9 @@
 /**
- * `millrace/message`: envelopes, error data, canonical JSON, topics and CloudEvents, on Node, Deno, Bun and in
- * browsers. It starts no work by itself.
+ * `millrace/message`: envelopes, error data, canonical JSON and topics, on Node, Deno, Bun and in browsers. It
+ * starts no work by itself.
  */
 /// <reference lib="esnext.disposable" preserve="true" />
 export { canonicalJson } from "./canonical-json.ts";
-export { type CloudEvent, fromCloudEvent, toCloudEvent } from "./cloud-events.ts";
 export { contentId } from "./content-id.ts";
 export { DroppedError } from "./dropped.ts";
 export {
@@ -33,13 +32,13 @@ export { parseLine } from "./line.ts";
 export {
   type Answerable,
   causedBy,
-  command as commandMessage,
+  commandMessage,
   error as errorMessage,
-  event as eventMessage,
+  eventMessage,
   type Lineage,
   MessageTypeError,
   type Mint,
-  query as queryMessage,
+  queryMessage,
   reply as replyMessage,
 } from "./lineage.ts";
 export { MillraceError } from "./millrace-error.ts";

@@ -38,17 +38,32 @@ export class MessageTypeError extends MillraceError<"MESSAGE_TYPE_INVALID"> {
 }
 
 /** Makes a command. */
-export function command<Data extends Json>(mint: Mint, type: string, data: Data, lineage?: Lineage): Message<Data> {
+export function commandMessage<Data extends Json>(
+  mint: Mint,
+  type: string,
+  data: Data,
+  lineage?: Lineage,
+): Message<Data> {
   return make(mint, "command", type, data, lineage);
 }
 
 /** Makes a query. */
-export function query<Data extends Json>(mint: Mint, type: string, data: Data, lineage?: Lineage): Message<Data> {
+export function queryMessage<Data extends Json>(
+  mint: Mint,
+  type: string,
+  data: Data,
+  lineage?: Lineage,
+): Message<Data> {
   return make(mint, "query", type, data, lineage);
 }
 
 /** Makes an event. */
-export function event<Data extends Json>(mint: Mint, type: string, data: Data, lineage?: Lineage): Message<Data> {
+export function eventMessage<Data extends Json>(
+  mint: Mint,
+  type: string,
+  data: Data,
+  lineage?: Lineage,
+): Message<Data> {
   return make(mint, "event", type, data, lineage);
 }
 
@@ -102,8 +117,8 @@ const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-([0-9a-f]{4})-([0-9a-f]{12})$
 
 /**
  * The W3C trace context of a consequence of a message with this id and context; an invalid context is returned
- * unchanged. Handling a message is a span whose id is derived from the message id, so each consequence is a child of its
- * cause without a table of spans. SPEC: M38.
+ * unchanged. Handling a message is a span whose id is derived from the message id, so each consequence is a child of
+ * its cause without a table of spans. SPEC: M38.
  */
 export function childOf(traceparent: string, messageId: string): string {
   const fields = TRACEPARENT.exec(traceparent);

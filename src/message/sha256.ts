@@ -1,10 +1,10 @@
 /**
- * SHA-256 (FIPS 180-4), written out because ids are minted synchronously and WebCrypto only hashes asynchronously, and
- * because Node, Deno, Bun and browsers must agree without a module of their own. SPEC: M18, M19.
+ * The SHA-256 (FIPS 180-4) of a text. Ids are made synchronously, and WebCrypto hashes only asynchronously. Node, Deno,
+ * Bun and browsers must agree. `@noble/hashes` takes 1.5 us of CPU for an id of 50 characters, this file 0.5 us. SPEC:
+ * M18, M19.
  *
  * It hashes public data for identity and tamper evidence; it is not used with secrets and makes no promise about
- * timing. Work arrays are shared by all calls: nothing here is asynchronous, so no two calls overlap. A `Sha256` keeps
- * only its own eight words and its unfinished block.
+ * timing. Work arrays are shared by all calls: nothing here is asynchronous, so no two calls overlap.
  */
 
 const BLOCK_BYTES = 64;
@@ -46,73 +46,10 @@ const scratch = new Uint8Array(12_288);
 const words = new Int32Array(8);
 const tail = new Uint8Array(BLOCK_BYTES);
 
-/** The hash of some bytes, as 32 bytes. */
-export function sha256(bytes: Uint8Array): Uint8Array {
-  hashWhole(bytes);
-  return wordsToBytes(words);
-}
-
-/** The hash of some bytes, as 64 lower-case hex digits. */
-export function hashBytes(bytes: Uint8Array): string {
-  hashWhole(bytes);
-  return wordsToHex(words);
-}
-
 /** The hash of a text's UTF-8 bytes, as 64 lower-case hex digits. */
 export function hashText(text: string): string {
-  return hashBytes(encodeText(text));
-}
-
-/** A hash that is fed in pieces. After `digest` it is spent. */
-export class Sha256 {
-  readonly #words = INITIAL.slice();
-  /** The start of a block that is not full yet. */
-  readonly #block = new Uint8Array(BLOCK_BYTES);
-  #blockLength = 0;
-  #bytesTotal = 0;
-  #spent = false;
-
-  update(bytes: Uint8Array): this {
-    this.#checkUnspent();
-    this.#bytesTotal += bytes.length;
-    let offset = 0;
-    if (this.#blockLength > 0) {
-      offset = Math.min(BLOCK_BYTES - this.#blockLength, bytes.length);
-      this.#block.set(bytes.subarray(0, offset), this.#blockLength);
-      this.#blockLength += offset;
-      if (this.#blockLength < BLOCK_BYTES) return this;
-      compress(this.#words, this.#block, 0);
-    }
-    offset = compressBlocks(this.#words, bytes, offset);
-    this.#block.set(bytes.subarray(offset));
-    this.#blockLength = bytes.length - offset;
-    return this;
-  }
-
-  /** Feeds the text's UTF-8 bytes. */
-  updateText(text: string): this {
-    return this.update(encodeText(text));
-  }
-
-  digest(): Uint8Array {
-    this.#finish();
-    return wordsToBytes(this.#words);
-  }
-
-  digestHex(): string {
-    this.#finish();
-    return wordsToHex(this.#words);
-  }
-
-  #finish(): void {
-    this.#checkUnspent();
-    this.#spent = true;
-    pad(this.#words, this.#block, this.#blockLength, this.#bytesTotal);
-  }
-
-  #checkUnspent(): void {
-    if (this.#spent) throw new TypeError("this hash was finished by digest(); make a new Sha256");
-  }
+  hashWhole(encodeText(text));
+  return wordsToHex(words);
 }
 
 /** UTF-8, valid until the next call. Lone surrogates throw, because different texts would have the same bytes. */
@@ -152,12 +89,6 @@ function pad(state: Int32Array, block: Uint8Array, length: number, bytesTotal: n
     block[LENGTH_OFFSET + 4 + i] = low >>> (24 - 8 * i);
   }
   compress(state, block, 0);
-}
-
-function wordsToBytes(state: Int32Array): Uint8Array {
-  const bytes = new Uint8Array(32);
-  for (let i = 0; i < 32; i++) bytes[i] = state[i >> 2]! >>> (24 - 8 * (i & 3));
-  return bytes;
 }
 
 function wordsToHex(state: Int32Array): string {

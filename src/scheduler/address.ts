@@ -16,7 +16,7 @@
 import { ADDRESSES_UNREAD_MAX } from "../limits.ts";
 import type { Json } from "../message/json.ts";
 import { type Path, pathText } from "../message/path.ts";
-import { childOf } from "../store/patch.ts";
+import { childAt } from "../store/patch.ts";
 import type { Replica } from "../store/replica.ts";
 import type { Attachment, ReplicaDocument } from "../store/replica-document.ts";
 
@@ -195,5 +195,5 @@ function valueBelow(
   step: string,
 ): Json | undefined {
   const container = parent === null ? document.value : valueBelow(parent, ownStep);
-  return typeof container === "object" && container !== null ? childOf(container, step) : undefined;
+  return typeof container === "object" && container !== null ? childAt(container, step) : undefined;
 }

@@ -5,7 +5,7 @@
  */
 import { overlap } from "../store/path-operation.ts";
 import type { Gates } from "./gates.ts";
-import { type Address, type DocumentIndex, RUNNING, type SchedulerNode, UNQUEUED } from "./node.ts";
+import { type DocumentIndex, type NodeAddress, RUNNING, type SchedulerNode, UNQUEUED } from "./node.ts";
 import { WorkQueue } from "./work-queue.ts";
 
 /** Starts a pass; implemented by the settle component. */
@@ -128,13 +128,13 @@ const NO_NODES: ReadonlySet<SchedulerNode> = new Set();
  * at the others. SPEC: R222.
  */
 class EnvelopeIndex {
-  readonly #places = new Map<DocumentIndex, Map<SchedulerNode, Address[]>>();
+  readonly #places = new Map<DocumentIndex, Map<SchedulerNode, NodeAddress[]>>();
   /** Materializers that were compared with a read. Tests bound it. */
   visited = 0;
 
   add(node: SchedulerNode): void {
     for (const place of node.envelope ?? []) {
-      const nodes = this.#places.get(place.home) ?? new Map<SchedulerNode, Address[]>();
+      const nodes = this.#places.get(place.home) ?? new Map<SchedulerNode, NodeAddress[]>();
       this.#places.set(place.home, nodes.set(node, [...(nodes.get(node) ?? []), place]));
     }
   }

@@ -5,14 +5,14 @@ import type { Attempt, Demand, Home, Place, PlaceRead, Views } from "../work/att
 import { labelSeen } from "./address-label.ts";
 import { Closure, type ClosureParts, isCurrent } from "./closure.ts";
 import { isDerived, sourceReads } from "./graph-walk.ts";
-import type { Address, DocumentIndex } from "./node.ts";
-import type { Turns } from "./turns.ts";
+import type { DocumentIndex, NodeAddress } from "./node.ts";
+import type { WriteTurns } from "./turns.ts";
 
 /** Every `Home` and `Place` comes from the scheduler, so the casts are safe. */
 export class AttemptViews implements Views {
-  readonly #parts: ClosureParts & { readonly turns: Turns };
+  readonly #parts: ClosureParts & { readonly turns: WriteTurns };
 
-  constructor(parts: ClosureParts & { readonly turns: Turns }) {
+  constructor(parts: ClosureParts & { readonly turns: WriteTurns }) {
     this.#parts = parts;
   }
 
@@ -45,7 +45,7 @@ export class AttemptViews implements Views {
   }
 
   labelSeen(place: Place, shallow: boolean): Label {
-    return labelSeen(place as Address, shallow);
+    return labelSeen(place as NodeAddress, shallow);
   }
 }
 
@@ -68,7 +68,7 @@ export class AttemptDemand implements Demand {
   }
 
   require(place: Place, shallow: boolean): boolean {
-    const address = place as Address;
+    const address = place as NodeAddress;
     if (this.#closure.shows(address, shallow)) return true;
     const { runner, work } = this.#parts;
     // Runs do not nest.

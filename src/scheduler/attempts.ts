@@ -10,7 +10,7 @@ import type { Replica } from "../store/replica.ts";
 import { StoreError } from "../store/store.ts";
 import type { Attempt } from "../work/attempt.ts";
 import { isThenable } from "../work/handler-call.ts";
-import { Lineage } from "../work/lineage.ts";
+import { AttemptLineage } from "../work/lineage.ts";
 import { Retries } from "../work/retries.ts";
 import type { Background } from "./run-commits.ts";
 import type { Runner } from "./runner.ts";
@@ -30,7 +30,7 @@ export class Attempts {
    * Undefined for plain code and for nodes: an effect may run any number of times, so its launches are tied to no
    * commit.
    */
-  get current(): Lineage | undefined {
+  get current(): AttemptLineage | undefined {
     const { current, active } = this.#runner;
     return current === null ? active?.lineage : undefined;
   }
@@ -67,8 +67,8 @@ export class Attempts {
    * The lineage of a commit that the caller made. The commit may have an outcome already, or be empty: only its outcome
    * counts.
    */
-  lineageOf(replica: Replica, commit: Commit): Lineage {
-    const lineage = new Lineage(replica);
+  lineageOf(replica: Replica, commit: Commit): AttemptLineage {
+    const lineage = new AttemptLineage(replica);
     commit.outcome.then((answer) => {
       if (answer.kind === "committed") lineage.confirm();
       else if (answer.class === "unknown") this.#background.background(this.#findOut(lineage, commit, answer));
@@ -78,7 +78,7 @@ export class Attempts {
   }
 
   /** Asks the store whether a commit with unknown outcome landed; launched work waits for the answer. */
-  async #findOut(lineage: Lineage, commit: Commit, rejection: Rejection): Promise<void> {
+  async #findOut(lineage: AttemptLineage, commit: Commit, rejection: Rejection): Promise<void> {
     const { replica } = lineage;
     const retries = new Retries({ host: this.#host, replica, windowMs: WORK_WINDOW_MS });
     const { kind } = await retries.next(rejection, commit);

@@ -16,7 +16,7 @@ import type { BasisInput } from "../store/commit.ts";
 import { asLink } from "../store/document.ts";
 import type { RecordedBasis } from "../store/store.ts";
 import { labelSeen } from "./address-label.ts";
-import type { Address, DocumentIndex, Edge, NodeRecord, SchedulerNode } from "./node.ts";
+import type { DocumentIndex, Edge, NodeAddress, NodeRecord, SchedulerNode } from "./node.ts";
 import type { GateSettings, GateState, Observation, Persisted } from "./node-state.ts";
 
 /** Digits of a digest: 64 bits prevent accidental collisions, 80 bits make deliberate ones expensive. */
@@ -47,10 +47,10 @@ export function basisInput({ document }: DocumentIndex, edges: readonly Edge[], 
 // Digests -----------------------------------------------------------------------------------------------------------
 
 /** Digests of containers that were read whole, valid until the next change: many nodes read the same containers. */
-export type DigestMemo = Map<Address, string>;
+export type DigestMemo = Map<NodeAddress, string>;
 
 /** One digest of the current values and labels of the node's reads. */
-export function digestOf(reads: ReadsByDocument, memo: DigestMemo): string {
+export function readsDigest(reads: ReadsByDocument, memo: DigestMemo): string {
   let text = "";
   for (const edges of reads.values()) for (const edge of edges) text += `${readText(edge, memo)}${labelText(edge)}\n`;
   return hashText(text).slice(0, DIGEST_DIGITS);
@@ -89,7 +89,7 @@ function shapeText(value: Json): string {
 
 // Settings ----------------------------------------------------------------------------------------------------------
 
-export function settingsOf(
+export function nodeSettings(
   { error, gate }: SchedulerNode,
   { creates, declared }: NodeRecord,
   { digest, open }: { readonly digest: string; readonly open: boolean },

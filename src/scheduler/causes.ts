@@ -9,7 +9,7 @@
  * ```
  * A list that a run has taken is not changed again.
  */
-import type { Address, Reason } from "./node.ts";
+import type { NodeAddress, Reason } from "./node.ts";
 
 /** The fields of a node that this module owns. */
 interface Reasoned {
@@ -24,15 +24,15 @@ interface Reasoned {
 /** Longer lists are searched with a set. */
 const LISTED_MAX = 16;
 /** The members of longer lists: a node that reads a hundred thousand places may have as many causes. */
-const members = new WeakMap<readonly Address[], Set<Address>>();
+const members = new WeakMap<readonly NodeAddress[], Set<NodeAddress>>();
 
-const NONE: readonly Address[] = Object.freeze([]);
+const NONE: readonly NodeAddress[] = Object.freeze([]);
 
-export function causesOf(node: Reasoned): readonly Address[] {
+export function causesOf(node: Reasoned): readonly NodeAddress[] {
   return causesIn(matchedOf(node));
 }
 
-export function causesIn(reason: Reason): readonly Address[] {
+export function causesIn(reason: Reason): readonly NodeAddress[] {
   if (reason === null) return NONE;
   return isList(reason) ? reason : reason.alone;
 }
@@ -43,19 +43,19 @@ function matchedOf({ reason, lastReason, matched }: Reasoned): Reason {
   return reason.slice(0, matched);
 }
 
-export function addCause(node: Reasoned, cause: Address): void {
+export function addCause(node: Reasoned, cause: NodeAddress): void {
   if (node.reason === null) node.reason = cause;
   else if (node.reason !== cause) addAnother(node, node.reason, cause);
 }
 
-function addAnother(node: Reasoned, reason: Address | readonly Address[], cause: Address): void {
+function addAnother(node: Reasoned, reason: NodeAddress | readonly NodeAddress[], cause: NodeAddress): void {
   if (!isList(reason)) addSecond(node, reason, cause);
-  else if (reason !== node.lastReason) addToList(reason as Address[], cause);
+  else if (reason !== node.lastReason) addToList(reason as NodeAddress[], cause);
   else if (reason[node.matched] === cause) node.matched++;
   else leaveLast(node, reason, cause);
 }
 
-function addSecond(node: Reasoned, first: Address, second: Address): void {
+function addSecond(node: Reasoned, first: NodeAddress, second: NodeAddress): void {
   const last = node.lastReason;
   const isAsLast = last !== null && isList(last) && last[0] === first && last[1] === second;
   node.reason = isAsLast ? last : [first, second];
@@ -63,18 +63,18 @@ function addSecond(node: Reasoned, first: Address, second: Address): void {
 }
 
 /** The cause differs from the next one of the last list, or was matched before. */
-function leaveLast(node: Reasoned, last: readonly Address[], cause: Address): void {
+function leaveLast(node: Reasoned, last: readonly NodeAddress[], cause: NodeAddress): void {
   const own = last.slice(0, node.matched);
   addToList(own, cause);
   if (own.length > node.matched || own.length > LISTED_MAX) node.reason = own;
 }
 
-function addToList(causes: Address[], cause: Address): void {
+function addToList(causes: NodeAddress[], cause: NodeAddress): void {
   if (causes.length > LISTED_MAX) addToLongList(causes, cause);
   else if (!causes.includes(cause)) causes.push(cause);
 }
 
-function addToLongList(causes: Address[], cause: Address): void {
+function addToLongList(causes: NodeAddress[], cause: NodeAddress): void {
   const known = members.get(causes) ?? new Set(causes);
   if (!known.has(cause)) causes.push(cause);
   members.set(causes, known.add(cause));
@@ -88,7 +88,7 @@ export function takeCauses(node: Reasoned): void {
   node.reason = null;
 }
 
-function takeList(node: Reasoned, list: readonly Address[]): void {
+function takeList(node: Reasoned, list: readonly NodeAddress[]): void {
   node.lastReason = matchedOf(node);
   node.reason = null;
   if (list.length > LISTED_MAX) members.delete(list);
@@ -101,12 +101,12 @@ export function restoreCauses(node: Reasoned, reason: Reason): void {
 }
 
 /** Removes one cause; true if none is left. */
-export function dropCause(node: Reasoned, cause: Address): boolean {
+export function dropCause(node: Reasoned, cause: NodeAddress): boolean {
   const others = causesOf(node).filter((one) => one !== cause);
   node.reason = others.length === 0 ? null : others;
   return others.length === 0;
 }
 
-export function isList(reason: Address | readonly Address[]): reason is readonly Address[] {
+export function isList(reason: NodeAddress | readonly NodeAddress[]): reason is readonly NodeAddress[] {
   return Array.isArray(reason);
 }

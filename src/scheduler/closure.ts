@@ -9,7 +9,7 @@ import type { Agenda } from "./agenda.ts";
 import { type Gates, isUnsettling } from "./gates.ts";
 import type { Graph } from "./graph.ts";
 import { isDerived, linkedEdges, readersOf } from "./graph-walk.ts";
-import type { Address, DocumentIndex, SchedulerNode } from "./node.ts";
+import type { DocumentIndex, NodeAddress, SchedulerNode } from "./node.ts";
 import type { Registry } from "./registry.ts";
 import type { Runner } from "./runner.ts";
 
@@ -37,7 +37,7 @@ export class Closure {
   /** The name of the handler or transaction, for the node's id. */
   readonly #of: { toString(): string };
   /** The demanded addresses, and whether only shallowly. */
-  #wanted: Map<Address, boolean> | undefined;
+  #wanted: Map<NodeAddress, boolean> | undefined;
   /** Created by the first read that needs it. */
   #node: SchedulerNode | undefined;
   /** The graph's tick when all inputs were up to date. */
@@ -52,7 +52,7 @@ export class Closure {
   }
 
   /** Brings the place up to date; false if that must wait. */
-  require(address: Address, shallow: boolean): boolean {
+  require(address: NodeAddress, shallow: boolean): boolean {
     const node = this.#demand(address, shallow);
     do {
       if (!this.#parts.work.finishBefore(node) || this.#isHeldUp(node)) return false;
@@ -64,7 +64,7 @@ export class Closure {
   }
 
   /** Whether the value at the place is up to date; runs no node. */
-  shows(address: Address, shallow: boolean): boolean {
+  shows(address: NodeAddress, shallow: boolean): boolean {
     if (isCurrent(this.#parts, address.home)) return true;
     const known = this.#wanted?.get(address);
     const isRequired = known !== undefined && (shallow || !known);
@@ -101,7 +101,7 @@ export class Closure {
     registry.delete(node);
   }
 
-  #demand(address: Address, shallow: boolean): SchedulerNode {
+  #demand(address: NodeAddress, shallow: boolean): SchedulerNode {
     const { registry, graph } = this.#parts;
     if (this.#node === undefined) {
       this.#node = registry.create({
@@ -175,9 +175,9 @@ export function leadsTo(from: SchedulerNode, to: SchedulerNode): boolean {
   return false;
 }
 
-function* readersInside({ home, path }: Address): Iterable<SchedulerNode> {
+function* readersInside({ home, path }: NodeAddress): Iterable<SchedulerNode> {
   if (home.liveAddresses === 0) return;
   for (const { node, address } of linkedEdges(home.root)) if (overlap(path, address.path)) yield node;
 }
 
-const NONE: readonly Address[] = Object.freeze([]);
+const NONE: readonly NodeAddress[] = Object.freeze([]);

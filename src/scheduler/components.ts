@@ -31,8 +31,8 @@ import { RunWrites } from "./run-writes.ts";
 import { Runner } from "./runner.ts";
 import { SendAnswers } from "./send-answers.ts";
 import { Settle } from "./settle.ts";
-import { Trace } from "./trace.ts";
-import { Turns } from "./turns.ts";
+import { TraceTopics } from "./trace.ts";
+import { WriteTurns } from "./turns.ts";
 
 /** The components that the facade uses. */
 export type Components = ReturnType<typeof compose>;
@@ -40,7 +40,7 @@ export type Components = ReturnType<typeof compose>;
 export function compose(host: Host) {
   // State: nodes, documents, reads and writes, changes, queues.
   const registry = new Registry();
-  const trace = new Trace();
+  const trace = new TraceTopics();
   const gates = new Gates(host, trace.gate);
   const agenda = new Agenda(gates);
   const graph = new Graph(agenda);
@@ -48,7 +48,7 @@ export function compose(host: Host) {
   const authors = new Authors();
   const introspection = new Introspection({ host, gates, registry, trace, authors });
   const documents = new Documents({ registry, graph, invalidation });
-  const turns = new Turns(host, invalidation, introspection, trace.commit);
+  const turns = new WriteTurns(host, invalidation, introspection, trace.commit);
   const base = { host, trace, registry, gates, agenda, graph, invalidation, introspection, documents, turns };
 
   // Running nodes.

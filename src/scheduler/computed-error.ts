@@ -3,7 +3,7 @@
  * R21, R24.
  */
 import { MillraceError } from "../message/millrace-error.ts";
-import { type Address, computationAt } from "./node.ts";
+import { computationAt, type NodeAddress } from "./node.ts";
 
 /** The codes of `ComputedError`. */
 export type ComputedErrorCode =
@@ -22,7 +22,7 @@ export class ComputedError extends MillraceError<ComputedErrorCode> {
 }
 
 /** Throws if the address is in the output of a computation. */
-export function requireNotComputed({ home }: Address): void {
+export function requireNotComputed({ home }: NodeAddress): void {
   if (home.document.derived && computationAt(home) !== undefined) throw setComputed(home.root);
 }
 

@@ -9,16 +9,16 @@ import { handOut } from "../store/admit.ts";
 import { type BasisInput, type DocumentPatch, type NodeBasis, type ReadClaim, THIS_COMMIT } from "../store/commit.ts";
 import { sequenceSeen } from "../store/commit-request.ts";
 import { type DocumentRef, SHARED_SCOPE } from "../store/document.ts";
-import { narrow } from "../store/narrow.ts";
+import { jsonDiff } from "../store/json-diff.ts";
 import type { PathOperation } from "../store/path-operation.ts";
 import type { DerivedRows, Replica } from "../store/replica.ts";
 import {
   basisInput,
   type DigestMemo,
-  digestOf,
+  nodeSettings,
   type ReadsByDocument,
   readsByDocument,
-  settingsOf,
+  readsDigest,
 } from "./basis-row.ts";
 import { type DocumentIndex, type NodeRecord, RUNNING, type SchedulerNode } from "./node.ts";
 
@@ -35,7 +35,7 @@ interface Row {
 }
 
 /** `left-alone`: the node has changed again or is removed, so no true row can be written now. */
-export type Verdict = "added" | "waits" | "left-alone";
+export type BatchVerdict = "added" | "waits" | "left-alone";
 
 export class DerivedBatch {
   readonly entries: WrittenNode[] = [];
@@ -72,7 +72,7 @@ export class DerivedBatch {
     if (output !== undefined) this.#patch(output, [{ op: "delete", path: [] }]);
   }
 
-  add(node: SchedulerNode): Verdict {
+  add(node: SchedulerNode): BatchVerdict {
     const { record } = node;
     if (record === undefined || !node.registered) return "left-alone";
     if (record.phase === "restored") return this.#addAgain(node, record);
@@ -91,7 +91,7 @@ export class DerivedBatch {
 
   #addRow(node: SchedulerNode, record: NodeRecord, { inputs, ...row }: Row, output: number | undefined): void {
     const { fingerprint } = record;
-    const settings = settingsOf(node, record, row);
+    const settings = nodeSettings(node, record, row);
     this.#basis.push({ node: node.id, fingerprint, settings, ...(output === undefined ? {} : { output }), inputs });
   }
 
@@ -105,7 +105,7 @@ export class DerivedBatch {
       inputs.push(basisInput(home, edges, sequence === "not-stored" ? this.#replica.position : sequence));
       open ||= sequence === "not-stored";
     }
-    return { digest: digestOf(reads, this.#memo), open, inputs };
+    return { digest: readsDigest(reads, this.#memo), open, inputs };
   }
 
   /** The sequence as of which the document is stored with its present value. */
@@ -133,7 +133,7 @@ export class DerivedBatch {
   }
 
   /** Writes the existing row again with other settings; row and output are unchanged as far as this process knows. */
-  #addAgain(node: SchedulerNode, record: NodeRecord): Verdict {
+  #addAgain(node: SchedulerNode, record: NodeRecord): BatchVerdict {
     const { observation } = record;
     if (observation === undefined) return "left-alone";
     const inputs = observation.inputs.map(({ scope, id, sequence, reads }) => ({ scope, id, sequence, reads }));
@@ -175,7 +175,7 @@ export class DerivedBatch {
   }
 
   /** The output is labelled here, and stored rows have no labels: the row is removed. */
-  #mustNotBeKept(node: SchedulerNode, record: NodeRecord): Verdict {
+  #mustNotBeKept(node: SchedulerNode, record: NodeRecord): BatchVerdict {
     if (record.mayHaveRow) this.drop(node.id, outputRef(node));
     record.mayHaveRow = false;
     record.stored = undefined;
@@ -183,7 +183,7 @@ export class DerivedBatch {
   }
 
   /** The node reads another space, which a row cannot describe: after a restart it runs. */
-  #cannotBeKept(node: SchedulerNode): Verdict {
+  #cannotBeKept(node: SchedulerNode): BatchVerdict {
     this.drop(node.id, outputRef(node));
     node.record = undefined;
     return "left-alone";
@@ -229,7 +229,7 @@ function hasMoved(node: SchedulerNode): boolean {
 
 function difference(before: Json | undefined, after: Json | undefined): readonly PathOperation[] {
   if (equal(before, after)) return [];
-  return (after === undefined ? undefined : narrow([], before, after)) ?? whole(after);
+  return (after === undefined ? undefined : jsonDiff([], before, after)) ?? whole(after);
 }
 
 function whole(value: Json | undefined): readonly PathOperation[] {

@@ -19,7 +19,7 @@ import { endOf, isThenable } from "../work/handler-call.ts";
 import { refusalOf } from "../work/refusal.ts";
 import type { WorkBoard } from "../work/work-board.ts";
 import { Closure, type ClosureParts } from "./closure.ts";
-import { type End, Handling } from "./handling.ts";
+import { type End, SendHandling } from "./handling.ts";
 import type { Introspection } from "./introspection.ts";
 import type { Background } from "./run-commits.ts";
 import type { Send, SendQueue, Wait } from "./send.ts";
@@ -161,7 +161,7 @@ export class Dispatch {
 
   /** Brings up to date the inputs that the handler will read; false if the send waits or has failed. */
   #preflight(queue: SendQueue, send: Send, handler: RegisteredHandler, read: (value: Json) => unknown): boolean {
-    const look = new Handling(this.#kindOf(send, "go-on"), send, handler, true);
+    const look = new SendHandling(this.#kindOf(send, "go-on"), send, handler, true);
     const end = look.call(read);
     look.abort("a preflight only looks");
     if (look.unready !== undefined) this.#park(queue, send, look.unready);
@@ -222,7 +222,7 @@ export class Dispatch {
     send.state = "running";
     this.#passes.fresh(queue.replica);
     handler.kind ??= this.#kindOf(send, "abandon");
-    const handling = new Handling(handler.kind, send, handler);
+    const handling = new SendHandling(handler.kind, send, handler);
     const end = handling.call(handler.run);
     if (end.threw || !isThenable(end.value)) return this.#ended(queue, handling, end);
     queue.running = send;
@@ -233,7 +233,7 @@ export class Dispatch {
 
   async #endsLater(
     queue: SendQueue,
-    handling: Handling,
+    handling: SendHandling,
     promise: PromiseLike<unknown>,
     timeoutMs: number,
   ): Promise<void> {
@@ -250,7 +250,7 @@ export class Dispatch {
     this.#passes.wake();
   }
 
-  #timedOut(queue: SendQueue, handling: Handling, error: Error): void {
+  #timedOut(queue: SendQueue, handling: SendHandling, error: Error): void {
     const { send } = handling;
     if (send.state === "over") return;
     queue.remove(send);
@@ -259,7 +259,7 @@ export class Dispatch {
   }
 
   /** True if the queue moved on. */
-  #ended(queue: SendQueue, handling: Handling, end: End): boolean {
+  #ended(queue: SendQueue, handling: SendHandling, end: End): boolean {
     const { send, unready } = handling;
     handling.end();
     send.bornMs = handling.bornMs;

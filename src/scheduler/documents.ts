@@ -9,7 +9,7 @@ import { type DocumentRef, SHARED_SCOPE } from "../store/document.ts";
 import type { Replica } from "../store/replica.ts";
 import type { Graph } from "./graph.ts";
 import type { Invalidation } from "./invalidation.ts";
-import { type Address, computationAt, type DocumentIndex, type NodeSpec, type SchedulerNode } from "./node.ts";
+import { computationAt, type DocumentIndex, type NodeAddress, type NodeSpec, type SchedulerNode } from "./node.ts";
 import { isResumed } from "./node-record.ts";
 import type { Registry } from "./registry.ts";
 
@@ -20,7 +20,7 @@ export class Documents {
   readonly #graph: Graph;
   readonly #invalidation: Invalidation;
   readonly #replicas = new Set<Replica>();
-  readonly #keptFor = new Map<SchedulerNode, readonly Address[]>();
+  readonly #keptFor = new Map<SchedulerNode, readonly NodeAddress[]>();
 
   constructor(parts: { registry: Registry; graph: Graph; invalidation: Invalidation }) {
     this.#registry = parts.registry;
@@ -29,7 +29,7 @@ export class Documents {
   }
 
   /** The address of a document's root. Loads no document. */
-  root(replica: Replica, ref: DocumentRef): Address {
+  root(replica: Replica, ref: DocumentRef): NodeAddress {
     this.#known(replica);
     const index = this.#graph.index(replica, ref);
     if (index.writers.length === 0 && ref.scope === SHARED_SCOPE) this.#firstAccess(index);
@@ -37,7 +37,7 @@ export class Documents {
   }
 
   /** The current address for one that a sweep may have removed. */
-  again({ home, path }: Address): Address {
+  again({ home, path }: NodeAddress): NodeAddress {
     return this.root(home.replica, home.document).at(path);
   }
 
@@ -56,7 +56,7 @@ export class Documents {
   // Outputs
   // --------------------------------------------------------------------------------------------------------------
 
-  outputOf(node: SchedulerNode): Address | undefined {
+  outputOf(node: SchedulerNode): NodeAddress | undefined {
     if (node.output !== undefined || node.outputIn === undefined) return node.output;
     return this.root(node.outputIn, { scope: SHARED_SCOPE, id: node.id });
   }
@@ -91,7 +91,7 @@ export class Documents {
   }
 
   /** Keeps a document that no store has, as long as the node that may read it is registered. */
-  keepFor(node: SchedulerNode, address: Address): void {
+  keepFor(node: SchedulerNode, address: NodeAddress): void {
     if (!node.registered) return;
     address.hold();
     this.#keptFor.set(node, [...(this.#keptFor.get(node) ?? NONE), address]);
@@ -109,14 +109,14 @@ export class Documents {
     if (node.output === undefined) this.#place(node, output);
   }
 
-  #place(node: SchedulerNode, output: Address): void {
+  #place(node: SchedulerNode, output: NodeAddress): void {
     node.output = output;
     this.#takeOver(node, output);
     this.#graph.addWriter(node, output.home);
   }
 
   /** A computation's output starts as absent here. For a resumed node it is the stored document. */
-  #takeOver(node: SchedulerNode, { document, home }: Address): void {
+  #takeOver(node: SchedulerNode, { document, home }: NodeAddress): void {
     if (isResumed(node)) {
       // Readers wait until the node is looked up. They have seen this value, so it is compared with the row even if no
       // node reads it again.

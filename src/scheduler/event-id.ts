@@ -11,10 +11,10 @@ import { hashText } from "../message/sha256.ts";
 import { SHARED_SCOPE } from "../store/document.ts";
 import { Receipt } from "../store/receipt.ts";
 import { madeAt, receiptOf } from "../store/receipt-name.ts";
-import type { Address } from "./node.ts";
+import type { NodeAddress } from "./node.ts";
 
 /** A stream's full link as one unambiguous text. */
-export function linkText({ home, path }: Address): string {
+export function linkText({ home, path }: NodeAddress): string {
   const { replica, document } = home;
   return JSON.stringify([replica.space, document.scope, document.id, path]);
 }

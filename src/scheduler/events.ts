@@ -10,18 +10,18 @@ import { admitFrozen } from "../store/admit.ts";
 import type { Label } from "../store/label.ts";
 import type { Replica } from "../store/replica.ts";
 import { StoreError } from "../store/store.ts";
-import type { Launch, Lineage } from "../work/lineage.ts";
+import type { AttemptLineage, Launch } from "../work/lineage.ts";
 import type { WorkBoard } from "../work/work-board.ts";
 import type { Attempts } from "./attempts.ts";
 import type { Dispatch, HandlerLoader } from "./dispatch.ts";
 import { callerEventId, EventStem, originHash } from "./event-id.ts";
-import { Handling } from "./handling.ts";
+import { SendHandling } from "./handling.ts";
 import type { RollbackListener } from "./invalidation.ts";
-import type { Address } from "./node.ts";
+import type { NodeAddress } from "./node.ts";
 import type { Runner } from "./runner.ts";
 import { Send, type SendOptions, SendQueue, type Sent, StreamRecord, type Wait } from "./send.ts";
 import type { SendAnswers } from "./send-answers.ts";
-import { type EventHandler, type HandlerOptions, StreamError } from "./stream-handler.ts";
+import { type SendHandler, StreamError, type StreamHandlerOptions } from "./stream-handler.ts";
 
 /** A queue as operators see it. */
 export interface QueueSnapshot {
@@ -44,7 +44,7 @@ export class Events implements RollbackListener {
   readonly #host: Host;
   readonly #queues = new Map<Replica, SendQueue>();
   /** By address. The record holds the document, so there is one record per link. */
-  readonly #streams = new Map<Address, StreamRecord>();
+  readonly #streams = new Map<NodeAddress, StreamRecord>();
   /** Closed streams, oldest first. */
   readonly #closed = new Set<StreamRecord>();
   /** Sends of plain code and of nodes. */
@@ -81,7 +81,7 @@ export class Events implements RollbackListener {
   // Streams
   // --------------------------------------------------------------------------------------------------------------
 
-  stream(address: Address): StreamRecord {
+  stream(address: NodeAddress): StreamRecord {
     let stream = this.#streams.get(address);
     if (stream === undefined) {
       stream = new StreamRecord(address, this.#queue(address.home.replica), this.#host);
@@ -115,7 +115,7 @@ export class Events implements RollbackListener {
   }
 
   /** Registers the one handler of a stream; the returned function removes it. */
-  addHandler(run: EventHandler, address: Address, options: HandlerOptions = {}): () => void {
+  addHandler(run: SendHandler, address: NodeAddress, options: StreamHandlerOptions = {}): () => void {
     const stream = this.stream(address);
     const handler = { ...options, name: options.name ?? (run.name || "a handler without a name"), run };
     stream.register(handler);
@@ -131,7 +131,7 @@ export class Events implements RollbackListener {
    * Closes a stream for good: queued sends are dropped at their turn, later ones at once. A queued send is not dropped
    * earlier, because its commit may have landed while only the answer is missing.
    */
-  closeStream(address: Address, why: string): void {
+  closeStream(address: NodeAddress, why: string): void {
     const stream = this.stream(address);
     if (stream.handler !== undefined) return;
     stream.closed = why;
@@ -179,7 +179,7 @@ export class Events implements RollbackListener {
         `computation ${node.id} must not send to ${stream}: it may run any number of times; send from a handler, an effect or plain code`,
       );
     }
-    if (this.#runner.active instanceof Handling && this.#runner.active.isPreflight) {
+    if (this.#runner.active instanceof SendHandling && this.#runner.active.isPreflight) {
       throw new StreamError("STREAM_MISUSE", `a preflight only reads; send to ${stream} from the handler`);
     }
   }
@@ -264,7 +264,7 @@ export class Events implements RollbackListener {
   /**
    * Queues the send now, where it waits for the commit. If an attempt sent it, it is also cancelled with that attempt.
    */
-  #enqueueLater(send: Send, origin: Lineage, attempt: Lineage | undefined): void {
+  #enqueueLater(send: Send, origin: AttemptLineage, attempt: AttemptLineage | undefined): void {
     const launch = this.#launchOf(send);
     const enqueued = { ...launch, started: () => {} };
     origin.launch(enqueued);

@@ -3,11 +3,11 @@
  * chains cannot overflow the stack.
  */
 
-import type { Address, DocumentIndex, Edge, SchedulerNode } from "./node.ts";
+import type { DocumentIndex, Edge, NodeAddress, SchedulerNode } from "./node.ts";
 import { enterReads } from "./node-record.ts";
 
 /** All linked edges in the trie below an address. */
-export function* linkedEdges(root: Address): Iterable<Edge> {
+export function* linkedEdges(root: NodeAddress): Iterable<Edge> {
   const open = [root];
   for (let address = open.pop(); address !== undefined; address = open.pop()) {
     for (let edge = address.readers; edge !== null; edge = edge.newer) yield edge;

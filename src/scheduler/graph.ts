@@ -16,7 +16,7 @@ import type { Agenda } from "./agenda.ts";
 import { addCause, causesOf } from "./causes.ts";
 import { linkedEdges, upstream, writersRead } from "./graph-walk.ts";
 import { Heights } from "./heights.ts";
-import { type Address, type DocumentIndex, Edge, RUNNING, type SchedulerNode } from "./node.ts";
+import { type DocumentIndex, Edge, type NodeAddress, RUNNING, type SchedulerNode } from "./node.ts";
 import { enterReads, hasForeignOutput, isUnverified } from "./node-record.ts";
 import type { Run } from "./run.ts";
 
@@ -63,7 +63,7 @@ export class Graph {
   // ----------------------------------------------------------------------------------------------------------------
 
   /** Adds a read after `tail` (null: at the front) to a node's list. */
-  addRead(node: SchedulerNode, address: Address, shallow: boolean, tail: Edge | null): Edge {
+  addRead(node: SchedulerNode, address: NodeAddress, shallow: boolean, tail: Edge | null): Edge {
     const edge = this.#edge(node, address, shallow);
     this.indexWrites++;
     if (address.edges++ === 0) address.hold();
@@ -102,7 +102,7 @@ export class Graph {
     }
   }
 
-  #edge(node: SchedulerNode, address: Address, shallow: boolean): Edge {
+  #edge(node: SchedulerNode, address: NodeAddress, shallow: boolean): Edge {
     const edge = this.#spare;
     if (edge === null) return new Edge(node, address, shallow);
     this.#spare = edge.next;
@@ -167,7 +167,8 @@ export class Graph {
   /** Adds a writer to a document that may have live readers already. */
   addWriter(node: SchedulerNode, index: DocumentIndex): void {
     index.writers = index.writers.length === 0 ? [node] : [...index.writers, node];
-    index.upToDateAt = 0;
+    // The value may be another one now, for plain reads of all computations downstream too.
+    this.tick++;
     index.root.hold();
     if (index.liveAddresses === 0) return;
     for (const edge of linkedEdges(index.root)) {
@@ -189,12 +190,12 @@ export class Graph {
    * Adds a place of a materializer's envelope. That makes the node no writer: an envelope alone gives neither order nor
    * demand.
    */
-  addEnvelope(place: Address): void {
+  addEnvelope(place: NodeAddress): void {
     place.hold();
     this.#envelopes.set(place.home, (this.#envelopes.get(place.home) ?? 0) + 1);
   }
 
-  removeEnvelope(place: Address): void {
+  removeEnvelope(place: NodeAddress): void {
     place.letGo();
     const places = (this.#envelopes.get(place.home) ?? 0) - 1;
     if (places > 0) this.#envelopes.set(place.home, places);
@@ -314,12 +315,12 @@ export class Graph {
         this.#link(edge);
         last = edge;
       }
-      if (node.extras !== null && hasForeignOutput(node)) this.#invalid(node, node.output as Address);
+      if (node.extras !== null && hasForeignOutput(node)) this.#invalid(node, node.output as NodeAddress);
       if (node.status !== "clean") this.#agenda.offer(node);
     }
   }
 
-  #invalid(node: SchedulerNode, cause: Address): void {
+  #invalid(node: SchedulerNode, cause: NodeAddress): void {
     node.status = "invalid";
     addCause(node, cause);
   }

@@ -16,7 +16,7 @@ export type End =
   | { readonly threw: false; readonly value: unknown }
   | { readonly threw: true; readonly error: unknown };
 
-export class Handling extends Attempt {
+export class SendHandling extends Attempt {
   readonly send: Send;
   readonly handler: RegisteredHandler;
   readonly #session: string;
@@ -47,7 +47,7 @@ export class Handling extends Attempt {
   }
 
   /** Calls the handler, or its preflight, with the sent value. The pass has sealed the turn of plain code. */
-  call(code: (value: Json, handling: Handling) => unknown): End {
+  call(code: (value: Json, handling: SendHandling) => unknown): End {
     const { views } = this.kind;
     const outer = views.attempt;
     views.attempt = this;

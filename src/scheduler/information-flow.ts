@@ -16,7 +16,7 @@ import { isPrefix } from "../store/path-operation.ts";
 import { labelSeen, requireWritable } from "./address-label.ts";
 import { isList } from "./causes.ts";
 import type { Invalidation } from "./invalidation.ts";
-import { type Address, type DocumentIndex, isProcess, type SchedulerNode } from "./node.ts";
+import { type DocumentIndex, isProcess, type NodeAddress, type SchedulerNode } from "./node.ts";
 import type { Run } from "./run.ts";
 
 export class InformationFlow {
@@ -32,15 +32,15 @@ export class InformationFlow {
     if (lastReason === null) return;
     // Every effect comes here: a single cause needs no list, and an iterator took 15 ns.
     if (!isList(lastReason)) return this.#triggeredBy(run, lastReason);
-    for (let i = 0; i < lastReason.length; i++) this.#triggeredBy(run, lastReason[i] as Address);
+    for (let i = 0; i < lastReason.length; i++) this.#triggeredBy(run, lastReason[i] as NodeAddress);
   }
 
-  #triggeredBy(run: Run, cause: Address): void {
+  #triggeredBy(run: Run, cause: NodeAddress): void {
     if (cause.document.labels !== undefined) this.#join(run, labelSeen(cause, false));
   }
 
   /** A run's read of a labelled document; throws if the label is above the node's clearance. */
-  read(run: Run, address: Address, shallow: boolean): void {
+  read(run: Run, address: NodeAddress, shallow: boolean): void {
     const label = labelSeen(address, shallow);
     if (label.length === 0) return;
     const { node } = run;
@@ -59,7 +59,7 @@ export class InformationFlow {
    * Throws unless every reader of the places is cleared for the run's label. The envelope of a materializer is raised
    * instead.
    */
-  requireWritable(run: Run, addresses: Iterable<Address>): void {
+  requireWritable(run: Run, addresses: Iterable<NodeAddress>): void {
     if (run.label.length === 0) return;
     for (const address of addresses) {
       if (!isDeclared(run.node, address)) requireWritable(run.label, address, `node ${run.node.id}`);
@@ -78,7 +78,7 @@ export class InformationFlow {
   }
 
   /** Labels a document that a node derives, and invalidates its readers. */
-  derive(node: SchedulerNode, root: Address, label: Label): void {
+  derive(node: SchedulerNode, root: NodeAddress, label: Label): void {
     const { document } = root;
     if (label.length === 0 && document.labels === undefined) return;
     const change = document.relabel((labels) => labels.derive(label));
@@ -86,14 +86,14 @@ export class InformationFlow {
   }
 
   /** Labels a place on behalf of the application, without a commit. */
-  declare({ home, document, path }: Address, label: Label): void {
+  declare({ home, document, path }: NodeAddress, label: Label): void {
     this.#relabelled(
       home,
       document.relabel((labels) => labels.declare(path, label)),
     );
   }
 
-  undeclare({ home, document, path }: Address, names: readonly string[]): void {
+  undeclare({ home, document, path }: NodeAddress, names: readonly string[]): void {
     if (document.labels === undefined) return;
     this.#relabelled(
       home,
@@ -109,7 +109,7 @@ export class InformationFlow {
   }
 }
 
-function isDeclared({ envelope }: SchedulerNode, address: Address): boolean {
+function isDeclared({ envelope }: SchedulerNode, address: NodeAddress): boolean {
   if (envelope === undefined) return false;
   const { path } = address;
   return envelope.some((place) => place.home === address.home && isPrefix(place.path, path));

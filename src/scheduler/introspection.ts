@@ -13,12 +13,12 @@ import { isRefusal } from "../store/label.ts";
 import type { Authors } from "./authors.ts";
 import { causesIn, causesOf } from "./causes.ts";
 import type { Gates } from "./gates.ts";
-import { type Address, computationAt, type Edge, RUNNING, type SchedulerNode } from "./node.ts";
+import { computationAt, type Edge, type NodeAddress, RUNNING, type SchedulerNode } from "./node.ts";
 import { enterReads } from "./node-record.ts";
 import type { Registry } from "./registry.ts";
 import type { Run } from "./run.ts";
 import type { Send, SendOutcome, Sent, StreamRecord } from "./send.ts";
-import type { Trace, TraceEntry, TraceLog } from "./trace.ts";
+import type { TraceEntry, TraceLog, TraceTopics } from "./trace.ts";
 
 /** One step of the answer to "why did this run". */
 export type WhyStep =
@@ -83,12 +83,12 @@ export class Introspection {
   readonly #registry: Registry;
   readonly #errorListeners = new Set<ErrorListener>();
   readonly #consoleListeners = new Set<(line: string) => void>();
-  readonly #trace: Trace;
+  readonly #trace: TraceTopics;
   readonly #runTrace: TraceLog;
   readonly #authors: Authors;
   readonly #notIdempotent = new Set<SchedulerNode>();
 
-  constructor(parts: { host: Host; gates: Gates; registry: Registry; trace: Trace; authors: Authors }) {
+  constructor(parts: { host: Host; gates: Gates; registry: Registry; trace: TraceTopics; authors: Authors }) {
     this.#host = parts.host;
     this.#gates = parts.gates;
     this.#registry = parts.registry;
@@ -113,7 +113,7 @@ export class Introspection {
   }
 
   /** A computation wrote outside of its declared outputs (§4.3): its readers are not ordered after it. */
-  wroteOutside(node: SchedulerNode, address: Address): void {
+  wroteOutside(node: SchedulerNode, address: NodeAddress): void {
     this.outsideWrites++;
     this.#note(node, "outside-write", NONE, String(address));
   }
@@ -161,7 +161,7 @@ export class Introspection {
     );
   }
 
-  #note(node: SchedulerNode, kind: TraceEntry["kind"], because: readonly Address[], detail?: string): void {
+  #note(node: SchedulerNode, kind: TraceEntry["kind"], because: readonly NodeAddress[], detail?: string): void {
     this.#trace.run.note({ node: node.id, kind, because, detail });
   }
 
@@ -228,7 +228,7 @@ export class Introspection {
   }
 
   /** The node that made the last change that a reader saw at the place. */
-  #authorOf(reader: SchedulerNode, cause: Address): SchedulerNode | undefined {
+  #authorOf(reader: SchedulerNode, cause: NodeAddress): SchedulerNode | undefined {
     const computation = computationAt(cause.home);
     if (computation !== undefined) return computation;
     const reads = readsOf(reader).filter(({ address }) => address === cause);
@@ -308,7 +308,7 @@ export class Introspection {
   }
 }
 
-const NONE: readonly Address[] = [];
+const NONE: readonly NodeAddress[] = [];
 
 function readsOf(node: SchedulerNode): Edge[] {
   const reads: Edge[] = [];
@@ -317,7 +317,7 @@ function readsOf(node: SchedulerNode): Edge[] {
   return reads;
 }
 
-function writesOf(node: SchedulerNode): (Address | string)[] {
+function writesOf(node: SchedulerNode): (NodeAddress | string)[] {
   const { output, outputIn, outputs, envelope = NONE } = node;
   // An output that is not created yet is the document with the node's name.
   return output === undefined && outputIn !== undefined ? [node.id, ...envelope] : [...outputs, ...envelope];

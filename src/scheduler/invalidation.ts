@@ -15,23 +15,23 @@ import { equal } from "../message/equality.ts";
 import { isJsonObject, type Json } from "../message/json.ts";
 import type { Notification, NotificationListener } from "../store/change.ts";
 import { asLink, LINK_KEY } from "../store/document.ts";
-import { NONE } from "../store/few.ts";
 import { isWithin, type Label, labelOfRead, type PlaceLabel } from "../store/label.ts";
-import { childOf } from "../store/patch.ts";
+import { childAt } from "../store/patch.ts";
 import type { Replica } from "../store/replica.ts";
+import { NONE } from "../store/small-list.ts";
 import { labelSeen } from "./address-label.ts";
 import type { Agenda } from "./agenda.ts";
 import { addCause } from "./causes.ts";
 import type { Gates } from "./gates.ts";
 import type { Graph } from "./graph.ts";
 import { linkedEdges } from "./graph-walk.ts";
-import type { Address, DocumentIndex, Edge, SchedulerNode } from "./node.ts";
+import type { DocumentIndex, Edge, NodeAddress, SchedulerNode } from "./node.ts";
 import { hasForeignOutput, isUnverified } from "./node-record.ts";
-import type { Trace, TraceLog } from "./trace.ts";
+import type { TraceLog, TraceTopics } from "./trace.ts";
 
 /** A place below a change, with its values before and after. */
 interface Comparison {
-  readonly address: Address;
+  readonly address: NodeAddress;
   readonly before: Json | undefined;
   readonly after: Json | undefined;
   readonly isBelowLink: boolean;
@@ -54,7 +54,7 @@ export class Invalidation {
   readonly #listeners = new Map<Replica, NotificationListener>();
   readonly #detach = new Map<Replica, () => void>();
 
-  constructor(graph: Graph, agenda: Agenda, gates: Gates, trace: Trace) {
+  constructor(graph: Graph, agenda: Agenda, gates: Gates, trace: TraceTopics) {
     this.#graph = graph;
     this.#agenda = agenda;
     this.#gates = gates;
@@ -129,7 +129,7 @@ export class Invalidation {
   ): void {
     let address = index.root;
     for (let i = 0; i < path.length; i++) {
-      const child: Address | undefined = address.children?.get(path[i] as string);
+      const child: NodeAddress | undefined = address.children?.get(path[i] as string);
       if (child === undefined) {
         const tick = ++this.#graph.tick;
         const keyCameOrWent = i === path.length - 1 && (before === undefined) !== (after === undefined);
@@ -142,7 +142,13 @@ export class Invalidation {
   }
 
   /** The value at an address has changed. */
-  changed(address: Address, before: Json | undefined, after: Json | undefined, source?: object, group?: string): void {
+  changed(
+    address: NodeAddress,
+    before: Json | undefined,
+    after: Json | undefined,
+    source?: object,
+    group?: string,
+  ): void {
     const tick = ++this.#graph.tick;
     this.#at(address, before, after, tick, source, group);
     const isAlone = address.children === null && address.parent === null;
@@ -150,7 +156,7 @@ export class Invalidation {
   }
 
   #around(
-    address: Address,
+    address: NodeAddress,
     before: Json | undefined,
     after: Json | undefined,
     tick: number,
@@ -176,7 +182,7 @@ export class Invalidation {
   }
 
   #at(
-    address: Address,
+    address: NodeAddress,
     before: Json | undefined,
     after: Json | undefined,
     tick: number,
@@ -191,9 +197,9 @@ export class Invalidation {
     }
   }
 
-  #above(from: Address, keyCameOrWent: boolean, tick: number, source?: object, group?: string): void {
+  #above(from: NodeAddress, keyCameOrWent: boolean, tick: number, source?: object, group?: string): void {
     let shape = keyCameOrWent;
-    for (let address: Address | null = from; address !== null; address = address.parent) {
+    for (let address: NodeAddress | null = from; address !== null; address = address.parent) {
       address.stamp = tick;
       if (shape) address.shape = tick;
       for (let edge = address.readers; edge !== null; edge = edge.newer) {
@@ -204,7 +210,7 @@ export class Invalidation {
   }
 
   #below(
-    top: Address,
+    top: NodeAddress,
     before: Json | undefined,
     after: Json | undefined,
     tick: number,
@@ -215,7 +221,7 @@ export class Invalidation {
     for (let at = open.pop(); at !== undefined; at = open.pop()) {
       // Below a link lies the target of the link: its reader must look again, although no value was written here.
       const isBelowLink = at.isBelowLink || isLink(at.before) || isLink(at.after);
-      for (const child of (at.address.children as Map<string, Address>).values()) {
+      for (const child of (at.address.children as Map<string, NodeAddress>).values()) {
         const old = stepInto(at.before, child.step);
         const now = stepInto(at.after, child.step);
         this.visited++;
@@ -237,7 +243,7 @@ export class Invalidation {
     source?: SchedulerNode,
   ): void {
     const tick = ++this.#graph.tick;
-    const open: Address[] = [index.root];
+    const open: NodeAddress[] = [index.root];
     for (let address = open.pop(); address !== undefined; address = open.pop()) {
       // The stamps make every dormant reader of the document look again.
       address.stamp = tick;
@@ -260,7 +266,7 @@ export class Invalidation {
     this.#invalid(node, cause);
   }
 
-  #invalid(node: SchedulerNode, cause: Address): void {
+  #invalid(node: SchedulerNode, cause: NodeAddress): void {
     if (node.status === "never-ran") {
       if (node.isWaiting) this.#agenda.offer(node);
       return;
@@ -290,7 +296,7 @@ function isLink(value: Json | undefined): boolean {
 }
 
 function stepInto(value: Json | undefined, step: string): Json | undefined {
-  return typeof value === "object" && value !== null ? childOf(value, step) : undefined;
+  return typeof value === "object" && value !== null ? childAt(value, step) : undefined;
 }
 
 /**

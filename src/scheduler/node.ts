@@ -15,7 +15,7 @@ import type { Replica } from "../store/replica.ts";
 import type { DocumentTrie, TrieAddress } from "./address.ts";
 import type { GateSettings, GateState, Observation, Persisted } from "./node-state.ts";
 
-export type Address = TrieAddress<Edge, SchedulerNode>;
+export type NodeAddress = TrieAddress<Edge, SchedulerNode>;
 export type DocumentIndex = DocumentTrie<Edge, SchedulerNode>;
 
 export type NodeKind = "computation" | "effect";
@@ -28,7 +28,7 @@ export type NodeStatus = "never-ran" | "clean" | "invalid";
 export class Edge {
   // Fields that runs and changes use come first, so that they share a cache line. `node`, `address` and `shallow`
   // change only when the graph reuses a dropped edge.
-  address: Address;
+  address: NodeAddress;
   /** The node's next read. */
   next: Edge | null = null;
   shallow: boolean;
@@ -40,7 +40,7 @@ export class Edge {
   /** While dormant: the graph's tick up to which the node knows the address. */
   seen = 0;
 
-  constructor(node: SchedulerNode, address: Address, shallow: boolean) {
+  constructor(node: SchedulerNode, address: NodeAddress, shallow: boolean) {
     this.address = address;
     this.shallow = shallow;
     this.node = node;
@@ -54,7 +54,7 @@ export class Edge {
 export interface RunHandle {
   readonly node: SchedulerNode;
   /** The addresses whose changes caused the run (I8). */
-  readonly causes: readonly Address[];
+  readonly causes: readonly NodeAddress[];
   /** The label of the run's reads so far and of its captures (§10). */
   readonly label: Label;
   /**
@@ -63,7 +63,7 @@ export interface RunHandle {
    */
   within<T>(code: () => T): T;
   /** A logged read, for code that runs after an await. */
-  read(address: Address, shallow?: boolean): Json | undefined;
+  read(address: NodeAddress, shallow?: boolean): Json | undefined;
 }
 
 /** The definition of a node for a scheduler. */
@@ -74,16 +74,16 @@ export interface NodeSpec {
   /** Runs the node. A computation's result goes to its primary output. May return a promise. */
   readonly run: (run: RunHandle) => unknown;
   /** Documents it writes: the primary output first, then static side-write targets. None for an effect. */
-  readonly outputs?: readonly Address[];
+  readonly outputs?: readonly NodeAddress[];
   /**
    * In place of `outputs`: the output is the document with the node's name in this space, created at its first access.
    * Until then the node consists of its record only.
    */
   readonly outputIn?: Replica;
   /** Where a materializer may write; declaring it makes the node one (§4.3). */
-  readonly envelope?: readonly Address[];
+  readonly envelope?: readonly NodeAddress[];
   /** Known inputs: they give order and demand before the first run has registered the real ones (§6.2). */
-  readonly declaredReads?: readonly Address[];
+  readonly declaredReads?: readonly NodeAddress[];
   /** The node whose run creates this one. */
   readonly parent?: SchedulerNode;
   /** Changes of transactions in this group do not wake the node (a user's own edits). */
@@ -103,7 +103,7 @@ export interface NodeSpec {
   readonly clearance?: readonly string[];
 }
 
-const NO_ADDRESSES: readonly Address[] = Object.freeze([]);
+const NO_ADDRESSES: readonly NodeAddress[] = Object.freeze([]);
 
 /** Less than every stamp: counts as changed. */
 export const UNKNOWN = -1;
@@ -119,7 +119,7 @@ export function isProcess({ kind, envelope }: SchedulerNode): boolean {
 }
 
 /** The addresses whose changes made a node invalid; see `causes.ts`. */
-export type Reason = Address | readonly Address[] | null;
+export type Reason = NodeAddress | readonly NodeAddress[] | null;
 
 /** Reads of resumed nodes that are only in their rows, and not in the graph; see `folded-reads.ts`. */
 export interface FoldedReads {
@@ -174,7 +174,7 @@ export function computationAt(home: DocumentIndex): SchedulerNode | undefined {
 
 /** Fields that few nodes need. A node without any of them is smaller, and one null check tells. */
 class NodeExtras {
-  envelope: readonly Address[] | undefined;
+  envelope: readonly NodeAddress[] | undefined;
   parent: SchedulerNode | undefined;
   changeGroup: string | undefined;
   clearance: Label | undefined;
@@ -214,7 +214,7 @@ export class SchedulerNode {
   /** Its reads in order; owned by graph. */
   reads: Edge | null = null;
   /** The place of a computation's result; undefined until the first access if `outputIn` is given. */
-  output: Address | undefined;
+  output: NodeAddress | undefined;
   /** Null for most nodes; other modules use the accessors below. */
   extras: NodeExtras | null = null;
   /** Runs in the pass of its last run; owned by settle. */
@@ -245,7 +245,7 @@ export class SchedulerNode {
   readonly id: string;
   readonly outputIn: Replica | undefined;
   /** All documents that it writes, if these are not just the output. */
-  readonly #outputs: readonly Address[] | undefined;
+  readonly #outputs: readonly NodeAddress[] | undefined;
 
   constructor(spec: NodeSpec, ordinal: number) {
     this.id = spec.id;
@@ -277,7 +277,7 @@ export class SchedulerNode {
     return `${this.kind} ${this.id}, ${this.status}`;
   }
 
-  get envelope(): readonly Address[] | undefined {
+  get envelope(): readonly NodeAddress[] | undefined {
     return this.extras === null ? undefined : this.extras.envelope;
   }
 
@@ -353,7 +353,7 @@ export class SchedulerNode {
   }
 
   /** Documents it writes: the output first, then static side-write targets. */
-  get outputs(): readonly Address[] {
+  get outputs(): readonly NodeAddress[] {
     return this.#outputs ?? (this.output === undefined ? NO_ADDRESSES : this.output.alone);
   }
 }

@@ -7,7 +7,7 @@
 import type { Agenda } from "./agenda.ts";
 import type { Graph } from "./graph.ts";
 import { upstream } from "./graph-walk.ts";
-import type { Address, DocumentIndex, SchedulerNode } from "./node.ts";
+import type { DocumentIndex, NodeAddress, SchedulerNode } from "./node.ts";
 import type { Registry } from "./registry.ts";
 
 /** An abandoned run adds the reads that it found; a node is abandoned at most a few times before it runs or waits. */
@@ -41,13 +41,13 @@ export class OutsideReads {
   }
 
   /** Brings the nodes that write the document up to date, as far as possible now. */
-  bringUpToDate(address: Address, shallow: boolean): void {
+  bringUpToDate(address: NodeAddress, shallow: boolean): void {
     const work = this.#work as ReadWork;
     // Short enough to be compiled into every read.
     if (address.home.upToDateAt !== this.#graph.tick || work.hasUntold) this.#bringUpToDate(address, shallow, work);
   }
 
-  #bringUpToDate(address: Address, shallow: boolean, work: ReadWork): void {
+  #bringUpToDate(address: NodeAddress, shallow: boolean, work: ReadWork): void {
     const { home } = address;
     if (!work.hasUntold && this.#isClean(home)) {
       // The end of a gate is no change of a value, so it would not move the tick.
@@ -72,7 +72,7 @@ export class OutsideReads {
     return this.#agenda.isEmpty && writers.every(({ live, status }) => live && status === "clean");
   }
 
-  #observe(address: Address, shallow: boolean): SchedulerNode {
+  #observe(address: NodeAddress, shallow: boolean): SchedulerNode {
     const observer = this.#registry.create({ kind: "effect", id: `read of ${address}`, run: () => undefined });
     observer.status = "clean";
     this.#graph.root(observer);

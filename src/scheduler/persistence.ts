@@ -13,11 +13,11 @@ import type { Documents } from "./documents.ts";
 import type { Gates } from "./gates.ts";
 import type { Graph } from "./graph.ts";
 import type { Introspection } from "./introspection.ts";
-import { type Address, NodeRecord, type NodeSpec, type SchedulerNode } from "./node.ts";
+import { type NodeAddress, NodeRecord, type NodeSpec, type SchedulerNode } from "./node.ts";
 import { enterReads, isResumed } from "./node-record.ts";
 import type { GateSettings, Persisted } from "./node-state.ts";
 import { Resume } from "./resume.ts";
-import type { Turns } from "./turns.ts";
+import type { WriteTurns } from "./turns.ts";
 import { WriteBehind } from "./write-behind.ts";
 
 /** Keeps every node from running while nodes are being resumed; implemented by the settle component. */
@@ -27,7 +27,7 @@ export interface Holder {
 
 export class Persistence {
   readonly #host: Host;
-  readonly #turns: Turns;
+  readonly #turns: WriteTurns;
   readonly #agenda: Agenda;
   readonly #documents: Documents;
   readonly #introspection: Introspection;
@@ -42,7 +42,7 @@ export class Persistence {
 
   constructor(parts: {
     host: Host;
-    turns: Turns;
+    turns: WriteTurns;
     graph: Graph;
     agenda: Agenda;
     documents: Documents;
@@ -183,14 +183,14 @@ export class Persistence {
   }
 
   /** Whether an output is not computed now, because its stored value is still valid and not loaded yet. */
-  isAwaited({ home }: Address): boolean {
+  isAwaited({ home }: NodeAddress): boolean {
     const { document, writers } = home;
     if (document.isKnown || document.loadError !== undefined) return false;
     return writers.some(({ record }) => record !== undefined && record.phase !== "here");
   }
 
   /** A run read such an output. Loads it and its successors, twice as many each time. */
-  missed(reader: SchedulerNode, { home }: Address): Promise<unknown> {
+  missed(reader: SchedulerNode, { home }: NodeAddress): Promise<unknown> {
     this.#misses = reader === this.#reader ? this.#misses + 1 : 1;
     this.#reader = reader;
     const record = home.writers.find((writer) => writer.record !== undefined)?.record;

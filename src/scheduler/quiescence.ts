@@ -12,10 +12,10 @@ import { Waiters } from "../host/waiters.ts";
 import type { Agenda } from "./agenda.ts";
 import type { Gates } from "./gates.ts";
 import type { Background } from "./run-commits.ts";
-import type { Turns } from "./turns.ts";
+import type { WriteTurns } from "./turns.ts";
 
 /** The pass; implemented by the settle component. */
-export interface Activity {
+export interface SchedulerActivity {
   /** A pass is running, resting, waiting, or about to begin. */
   readonly isActive: boolean;
   /** An asynchronous run, a load or a resumption is awaited. */
@@ -30,22 +30,22 @@ export interface PendingSends {
 export class Quiescence implements Background {
   readonly #agenda: Agenda;
   readonly #gates: Gates;
-  readonly #turns: Turns;
+  readonly #turns: WriteTurns;
   readonly #background = new Set<Promise<unknown>>();
-  #activity: Activity | undefined;
+  #activity: SchedulerActivity | undefined;
   #sends: PendingSends | undefined;
   readonly #idleWaiters = new Waiters();
   /** Waiters that do not wait for sends. */
   #quietWaiters: { readonly resolve: () => void; readonly isHeldUp: () => boolean }[] = [];
   #disposed = false;
 
-  constructor(parts: { agenda: Agenda; gates: Gates; turns: Turns }) {
+  constructor(parts: { agenda: Agenda; gates: Gates; turns: WriteTurns }) {
     this.#agenda = parts.agenda;
     this.#gates = parts.gates;
     this.#turns = parts.turns;
   }
 
-  set activity(activity: Activity) {
+  set activity(activity: SchedulerActivity) {
     this.#activity = activity;
   }
 

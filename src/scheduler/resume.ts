@@ -12,12 +12,12 @@
 import type { Replica } from "../store/replica.ts";
 import type { RecordedBasis } from "../store/store.ts";
 import type { Agenda } from "./agenda.ts";
-import { digestOf, isObservation, readsByDocument } from "./basis-row.ts";
+import { isObservation, readsByDocument, readsDigest } from "./basis-row.ts";
 import type { Documents } from "./documents.ts";
 import { RowReads } from "./folded-reads.ts";
 import type { Gates } from "./gates.ts";
 import type { Graph } from "./graph.ts";
-import type { Address, NodeRecord, SchedulerNode } from "./node.ts";
+import type { NodeAddress, NodeRecord, SchedulerNode } from "./node.ts";
 import { enterReads, hasForeignOutput } from "./node-record.ts";
 import type { GateSettings, Observation } from "./node-state.ts";
 
@@ -105,7 +105,7 @@ export class Resume {
    */
   missing(node: SchedulerNode): "none" | "loading" | "hidden" {
     let missing: "none" | "loading" | "hidden" = "none";
-    const need = ({ home }: Address) => {
+    const need = ({ home }: NodeAddress) => {
       const { document, replica, writers } = home;
       if (document.state === "absent" && document.loadError === undefined) replica.touch(document);
       if (document.state !== "loading" || missing === "loading") return;
@@ -138,7 +138,7 @@ export class Resume {
 }
 
 function isAsItWas(node: SchedulerNode, { settings: { creates, seen } }: Observation): boolean {
-  return !creates && digestOf(readsByDocument(node), new Map()) === seen;
+  return !creates && readsDigest(readsByDocument(node), new Map()) === seen;
 }
 
 function fitting(row: RecordedBasis | undefined, { fingerprint }: NodeRecord): Observation | undefined {

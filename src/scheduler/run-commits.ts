@@ -23,7 +23,7 @@ import { isDerived, sourcesOf } from "./graph-walk.ts";
 import type { Introspection } from "./introspection.ts";
 import type { DocumentIndex, Edge, Reason, SchedulerNode } from "./node.ts";
 import type { Run } from "./run.ts";
-import type { Turns } from "./turns.ts";
+import type { WriteTurns } from "./turns.ts";
 import { WriteUnit } from "./write-unit.ts";
 
 /** Keeps `idle` from resolving while work continues. */
@@ -38,7 +38,7 @@ interface Writing {
 }
 
 export class RunCommits {
-  readonly #turns: Turns;
+  readonly #turns: WriteTurns;
   readonly #gates: Gates;
   readonly #agenda: Agenda;
   readonly #introspection: Introspection;
@@ -47,7 +47,7 @@ export class RunCommits {
   readonly #authors: Authors;
 
   constructor(parts: {
-    turns: Turns;
+    turns: WriteTurns;
     gates: Gates;
     agenda: Agenda;
     introspection: Introspection;
@@ -137,7 +137,7 @@ function claimRead(unit: WriteUnit, { address, shallow }: Edge): void {
  * Whether the commits that a run's reads rest on are confirmed; a read of a computed value counts as reads of its
  * sources. Resolves when the outcomes are known; undefined if the store has all of these commits. SPEC: R58, R62.
  */
-export function standingOf(run: Run, turns: Turns): Promise<boolean> | undefined {
+export function standingOf(run: Run, turns: WriteTurns): Promise<boolean> | undefined {
   if (run.tail === null) return undefined;
   const outcomes: Promise<CommitOutcome>[] = [];
   for (const [replica, reads] of claimsOf(run)) {

@@ -15,7 +15,7 @@ import type { Agenda } from "./agenda.ts";
 import { causesOf, dropCause } from "./causes.ts";
 import type { Graph } from "./graph.ts";
 import type { InformationFlow } from "./information-flow.ts";
-import type { Address, DocumentIndex, SchedulerNode } from "./node.ts";
+import type { DocumentIndex, NodeAddress, SchedulerNode } from "./node.ts";
 import type { Persistence } from "./persistence.ts";
 import type { Precedence } from "./precedence.ts";
 import type { Run } from "./run.ts";
@@ -61,7 +61,7 @@ export class RunReads {
     this.#upstream = upstream;
   }
 
-  read(run: Run, address: Address, shallow: boolean): Json | undefined {
+  read(run: Run, address: NodeAddress, shallow: boolean): Json | undefined {
     if ((shallow ? address.shallowRun : address.deepRun) !== run.id) this.#firstRead(run, address, shallow);
     // The label is known only after the read is registered and the nodes below have run.
     if (address.document.labels !== undefined) this.#flow.read(run, address, shallow);
@@ -69,7 +69,7 @@ export class RunReads {
   }
 
   /** The run's first read of the address; further reads cost one comparison. */
-  #firstRead(run: Run, address: Address, shallow: boolean): void {
+  #firstRead(run: Run, address: NodeAddress, shallow: boolean): void {
     if (address.document.state !== "loaded") this.#notHere(run, address, shallow);
     this.#log(run, address, shallow);
     // After the work below, which may have loaded the document, or found that it cannot be loaded.
@@ -77,13 +77,13 @@ export class RunReads {
   }
 
   /** The run read before the document is loaded (R55). The read is registered, so that the load wakes the node. */
-  #early(run: Run, { document }: Address): void {
+  #early(run: Run, { document }: NodeAddress): void {
     if (document.isReadable || run.rehearsal || run.isOver) return;
     run.isEarly = true;
     if (run.node.whileLoading === "abandon") throw abandon(run);
   }
 
-  #log(run: Run, address: Address, shallow: boolean): void {
+  #log(run: Run, address: NodeAddress, shallow: boolean): void {
     if (shallow) {
       if (address.shallowRun === run.id) return;
       address.shallowRun = run.id;
@@ -101,7 +101,7 @@ export class RunReads {
     if (!run.rehearsal && !run.isOver) this.#newRead(run, address, shallow);
   }
 
-  #newRead(run: Run, address: Address, shallow: boolean): void {
+  #newRead(run: Run, address: NodeAddress, shallow: boolean): void {
     const { node, tail } = run;
     // If the node was removed while it runs, no later call would drop the read.
     if (!node.registered) return;
@@ -113,7 +113,7 @@ export class RunReads {
     if (node.status === "invalid" && !readBefore) this.#disregard(node, address);
   }
 
-  #disregard(node: SchedulerNode, address: Address): void {
+  #disregard(node: SchedulerNode, address: NodeAddress): void {
     if (!dropCause(node, address)) return;
     node.status = "clean";
     this.#agenda.withdraw(node);
@@ -145,7 +145,7 @@ export class RunReads {
   // ---------------------------------------------------------------------------------------
 
   /** Requests the document. For the output of a resumed node, the run is abandoned until it is loaded. */
-  #notHere(run: Run, address: Address, shallow: boolean): void {
+  #notHere(run: Run, address: NodeAddress, shallow: boolean): void {
     const { document, replica } = address.home;
     if (document.state === "absent") replica.touch(document);
     if (run.rehearsal || !this.#persistence.isAwaited(address)) return;

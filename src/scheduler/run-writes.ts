@@ -10,7 +10,7 @@ import { overlap } from "../store/path-operation.ts";
 import type { InformationFlow } from "./information-flow.ts";
 import type { Introspection } from "./introspection.ts";
 import type { Invalidation } from "./invalidation.ts";
-import type { Address, SchedulerNode } from "./node.ts";
+import type { NodeAddress, SchedulerNode } from "./node.ts";
 import type { Run } from "./run.ts";
 import type { RunCommits } from "./run-commits.ts";
 import type { WriteUnit } from "./write-unit.ts";
@@ -34,7 +34,7 @@ export class RunWrites {
   }
 
   /** Sets a derived document: visible at once, without a commit. */
-  put({ node, label }: Run, root: Address, value: unknown): void {
+  put({ node, label }: Run, root: NodeAddress, value: unknown): void {
     const { document } = root;
     if (label !== PUBLIC || document.labels !== undefined) this.#flow.derive(node, root, label);
     const before = document.value;
@@ -46,12 +46,12 @@ export class RunWrites {
   }
 
   /** Invalidates the readers of the node's output, although its value is the same. */
-  touched({ node }: Run, output: Address): void {
+  touched({ node }: Run, output: NodeAddress): void {
     this.#invalidation.changed(output, undefined, undefined, node, node.changeGroup);
   }
 
   /** A document that the run derives besides its output. */
-  derive(run: Run, address: Address, value: unknown): void {
+  derive(run: Run, address: NodeAddress, value: unknown): void {
     if (run.rehearsal) return;
     const { document } = address.home;
     if (document.state === "absent" || document.state === "loading") document.madeHere();
@@ -60,7 +60,7 @@ export class RunWrites {
   }
 
   /** The unit of side-writes that a write to the address goes to. */
-  unitFor(run: Run, address: Address): WriteUnit {
+  unitFor(run: Run, address: NodeAddress): WriteUnit {
     const { replica } = address.home;
     if (run.node.kind === "computation" && !run.rehearsal && !isInSurface(run.node, address))
       this.#introspection.wroteOutside(run.node, address);
@@ -99,7 +99,7 @@ export class RunWrites {
 }
 
 /** Whether a computation has declared that it writes there. Documents of other scopes are not checked. */
-function isInSurface(node: SchedulerNode, address: Address): boolean {
+function isInSurface(node: SchedulerNode, address: NodeAddress): boolean {
   if (address.home.document.scope !== SHARED_SCOPE) return true;
   if (node.outputs.some((output) => output.home === address.home)) return true;
   const { path } = address;

@@ -7,7 +7,7 @@
 import type { Json } from "../message/json.ts";
 import type { Label } from "../store/label.ts";
 import { causesIn } from "./causes.ts";
-import type { Address, Edge, RunHandle, SchedulerNode } from "./node.ts";
+import type { Edge, NodeAddress, RunHandle, SchedulerNode } from "./node.ts";
 import type { WriteUnit } from "./write-unit.ts";
 
 export class Run {
@@ -51,7 +51,7 @@ export class Run {
    * has the value. All other reads go to `run-reads.ts`. This function calls no other, so that the engine always
    * inlines it (`docs/decisions/0006`).
    */
-  repeats(address: Address): boolean {
+  repeats(address: NodeAddress): boolean {
     const { document } = address;
     if (document.labels !== undefined || document.state !== "loaded") return false;
     if (address.deepRun === this.id) return true;
@@ -63,7 +63,7 @@ export class Run {
   }
 
   /** The addresses whose changes caused it (I8). */
-  get causes(): readonly Address[] {
+  get causes(): readonly NodeAddress[] {
     return causesIn(this.node.lastReason);
   }
 }
@@ -71,7 +71,7 @@ export class Run {
 /** The part of the runner that a handle uses. */
 export interface RunHome {
   labelOf(handle: RunHandle): Label;
-  readAs(handle: RunHandle, address: Address, shallow: boolean): Json | undefined;
+  readAs(handle: RunHandle, address: NodeAddress, shallow: boolean): Json | undefined;
   within<T>(handle: RunHandle, code: () => T): T;
 }
 
@@ -88,7 +88,7 @@ export class NodeRunHandle implements RunHandle {
     this.node = node;
   }
 
-  get causes(): readonly Address[] {
+  get causes(): readonly NodeAddress[] {
     return causesIn(this.node.lastReason);
   }
 
@@ -100,7 +100,7 @@ export class NodeRunHandle implements RunHandle {
     return this.#home.within(this, code);
   }
 
-  read(address: Address, shallow = false): Json | undefined {
+  read(address: NodeAddress, shallow = false): Json | undefined {
     return this.#home.readAs(this, address, shallow);
   }
 }

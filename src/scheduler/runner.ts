@@ -29,7 +29,7 @@ import type { Graph } from "./graph.ts";
 import type { InformationFlow } from "./information-flow.ts";
 import type { Introspection } from "./introspection.ts";
 import type { Invalidation } from "./invalidation.ts";
-import { type Address, isProcess, RUNNING, type RunHandle, type SchedulerNode, UNQUEUED } from "./node.ts";
+import { isProcess, type NodeAddress, RUNNING, type RunHandle, type SchedulerNode, UNQUEUED } from "./node.ts";
 import type { OutsideReads } from "./outside-reads.ts";
 import type { Persistence } from "./persistence.ts";
 import { NodeRunHandle, Run, type RunHome } from "./run.ts";
@@ -38,7 +38,7 @@ import { standingOf } from "./run-commits.ts";
 import type { RunReads } from "./run-reads.ts";
 import { NOT_TIMED, type RunTiming } from "./run-timing.ts";
 import type { RunWrites } from "./run-writes.ts";
-import type { Turns } from "./turns.ts";
+import type { WriteTurns } from "./turns.ts";
 import type { WriteTarget } from "./write-unit.ts";
 
 export class Runner implements RunHome {
@@ -64,7 +64,7 @@ export class Runner implements RunHome {
   readonly #agenda: Agenda;
   readonly #invalidation: Invalidation;
   readonly #timing: RunTiming;
-  readonly #turns: Turns;
+  readonly #turns: WriteTurns;
   readonly #introspection: Introspection;
   readonly #persistence: Persistence;
   readonly #flow: InformationFlow;
@@ -78,7 +78,7 @@ export class Runner implements RunHome {
     agenda: Agenda;
     invalidation: Invalidation;
     timing: RunTiming;
-    turns: Turns;
+    turns: WriteTurns;
     introspection: Introspection;
     persistence: Persistence;
     flow: InformationFlow;
@@ -129,14 +129,14 @@ export class Runner implements RunHome {
   // -------------------------------------------------------------------------------------------
 
   /** A read by the executing code; in plain code outside of a transaction it just returns the value. */
-  read(address: Address, shallow = false): Json | undefined {
+  read(address: NodeAddress, shallow = false): Json | undefined {
     const run = this.current;
     if (run !== null)
       return this.isUntracked ? this.#peek(run, address, shallow) : this.#reads.read(run, address, shallow);
     return this.#readOutside(address, shallow);
   }
 
-  #readOutside(address: Address, shallow: boolean): Json | undefined {
+  #readOutside(address: NodeAddress, shallow: boolean): Json | undefined {
     const { document } = address;
     document.touched = true;
     // It reads as absent, and arrives as a change.
@@ -150,7 +150,7 @@ export class Runner implements RunHome {
   }
 
   /** A read inside a run that registers no dependency. The run still gets the label of the value. */
-  #peek(run: Run, address: Address, shallow: boolean): Json | undefined {
+  #peek(run: Run, address: NodeAddress, shallow: boolean): Json | undefined {
     const { document, home } = address;
     document.touched = true;
     if (document.state === "absent") home.replica.touch(document);
@@ -172,7 +172,7 @@ export class Runner implements RunHome {
   }
 
   /** A read through the handle of a run, after an await. */
-  readAs(handle: RunHandle, address: Address, shallow: boolean): Json | undefined {
+  readAs(handle: RunHandle, address: NodeAddress, shallow: boolean): Json | undefined {
     return this.#reads.read(this.#runOf(handle), address, shallow);
   }
 
@@ -204,19 +204,19 @@ export class Runner implements RunHome {
   }
 
   /** The value as the executing code sees it, without a registered read: a handler sees its own writes. */
-  glance(address: Address): Json | undefined {
+  glance(address: NodeAddress): Json | undefined {
     const active = this.current === null ? this.active : null;
     return active === null ? address.value : active.glance(address);
   }
 
   /** Writes a value; a repeated write by the same code takes a short path. */
-  write(address: Address, value: unknown): void {
+  write(address: NodeAddress, value: unknown): void {
     const isPlainCode = this.current === null && this.attempt === null && asyncContext.get() === undefined;
     if (!isPlainCode || !this.#turns.writeAgain(address, value)) this.targetFor(address).set(address, value);
   }
 
   /** The target of a write: the running node's unit, the attempt of a handler, or the ambient turn of the space. */
-  targetFor(address: Address): WriteTarget {
+  targetFor(address: NodeAddress): WriteTarget {
     requireNotComputed(address);
     if (this.current !== null) return this.#unitFor(this.current, address);
     const attempt = this.#writer();
@@ -225,7 +225,7 @@ export class Runner implements RunHome {
     return this.#turns.ambient(address.home.replica);
   }
 
-  #unitFor(run: Run, address: Address): WriteTarget {
+  #unitFor(run: Run, address: NodeAddress): WriteTarget {
     const unit = this.#writes.unitFor(run, address);
     // Only for a write into the document, not for its replacement.
     if (address.parent !== null && !address.document.isKnown) this.#reads.bring(run, unit, address.home);
@@ -235,14 +235,14 @@ export class Runner implements RunHome {
   /**
    * Makes a plain write claim its read of a document that is not loaded. Runs and attempts claim their reads anyway.
    */
-  restOn(address: Address): void {
+  restOn(address: NodeAddress): void {
     const { isKnown } = address.document;
     if (isKnown || this.current !== null || this.active !== null) return;
     this.#turns.ambient(address.home.replica).read(address, false);
   }
 
   /** A document that the running node derives besides its output. */
-  derive(address: Address, value: unknown): void {
+  derive(address: NodeAddress, value: unknown): void {
     if (this.current === null) throw new Error(`${address} can be derived only by a node that runs`);
     this.#writes.derive(this.current, address, value);
   }
@@ -554,7 +554,7 @@ export class Runner implements RunHome {
   }
 
   /** The node has run with all its inputs: wakes the nodes that wait for its output, even if the value is the same. */
-  #reveal(node: SchedulerNode, { home }: Address): void {
+  #reveal(node: SchedulerNode, { home }: NodeAddress): void {
     node.isHidden = false;
     home.document.madeHere();
     this.#invalidation.arrived(home);

@@ -7,7 +7,7 @@ import { causesOf } from "./causes.ts";
 import type { Gates } from "./gates.ts";
 import type { Graph } from "./graph.ts";
 import { linkedEdges } from "./graph-walk.ts";
-import { type Address, type DocumentIndex, type Edge, RUNNING, type SchedulerNode } from "./node.ts";
+import { type DocumentIndex, type Edge, type NodeAddress, RUNNING, type SchedulerNode } from "./node.ts";
 import type { Registry } from "./registry.ts";
 
 interface Parts {
@@ -28,7 +28,7 @@ export function checkScheduler(parts: Parts): void {
 
 /** Every read has its edge in the lists where it belongs, and there are no other edges. */
 function checkEdges(nodes: readonly SchedulerNode[], { tick }: Graph): void {
-  const edgesAt = new Map<Address, number>();
+  const edgesAt = new Map<NodeAddress, number>();
   const linked = new Set<Edge>();
   const homes = new Set<DocumentIndex>();
   for (const node of nodes) {
@@ -53,7 +53,7 @@ function checkEdges(nodes: readonly SchedulerNode[], { tick }: Graph): void {
   checkHolds(homes, edgesAt);
   let found = 0;
   for (const home of homes) {
-    const addresses = new Set<Address>();
+    const addresses = new Set<NodeAddress>();
     for (const edge of linkedEdges(home.root)) {
       found++;
       addresses.add(edge.address);
@@ -68,7 +68,7 @@ function checkEdges(nodes: readonly SchedulerNode[], { tick }: Graph): void {
 }
 
 /** A document that is read or written is in its replica, with one hold for each read place and each writer. */
-function checkHolds(homes: ReadonlySet<DocumentIndex>, edgesAt: ReadonlyMap<Address, number>): void {
+function checkHolds(homes: ReadonlySet<DocumentIndex>, edgesAt: ReadonlyMap<NodeAddress, number>): void {
   const needed = new Map([...homes].map((home) => [home, home.writers.length]));
   for (const { home } of edgesAt.keys()) needed.set(home, (needed.get(home) ?? 0) + 1);
   for (const [{ replica, document, root }, count] of needed) {
@@ -78,7 +78,7 @@ function checkHolds(homes: ReadonlySet<DocumentIndex>, edgesAt: ReadonlyMap<Addr
 }
 
 /** A stamp is not newer than that of its parent, or than the graph's tick. */
-function checkStamps(root: Address, tick: number): void {
+function checkStamps(root: NodeAddress, tick: number): void {
   const open = [root];
   for (const address of open) {
     const { parent, stamp, shape } = address;

@@ -26,7 +26,7 @@ import { type Components, compose } from "./components.ts";
 import { type Diagnosis, diagnose, requireConsistent, type SchedulerStats, statsOf } from "./diagnosis.ts";
 import type { QueueSnapshot } from "./events.ts";
 import type { ActionStats, ErrorListener, NodeSnapshot, WhyNot, WhyStep } from "./introspection.ts";
-import type { Address, NodeSpec, SchedulerNode } from "./node.ts";
+import type { NodeAddress, NodeSpec, SchedulerNode } from "./node.ts";
 import type { Runner } from "./runner.ts";
 import type { SendOptions, Sent } from "./send.ts";
 import type { Settle } from "./settle.ts";
@@ -55,7 +55,7 @@ export class Scheduler implements Disposable {
   // -----------------------------------------------------------------------------------------
 
   /** Whether a read repeats one of the present run; see `Run.repeats`. */
-  repeats(address: Address): boolean {
+  repeats(address: NodeAddress): boolean {
     const run = this.#runner.current;
     return run === null || this.#runner.isUntracked ? false : run.repeats(address);
   }
@@ -66,16 +66,16 @@ export class Scheduler implements Disposable {
   }
 
   /** Removes an object's key, or a document. */
-  erase(address: Address): void {
+  erase(address: NodeAddress): void {
     this.#runner.targetFor(address).remove(address);
   }
 
   /** Adds elements at the end of an array, which is created if it is absent. */
-  append(address: Address, items: readonly unknown[]): void {
+  append(address: NodeAddress, items: readonly unknown[]): void {
     this.#runner.targetFor(address).append(address, items);
   }
 
-  splice(address: Address, index: number, remove: number, insert: readonly unknown[]): void {
+  splice(address: NodeAddress, index: number, remove: number, insert: readonly unknown[]): void {
     this.#runner.targetFor(address).splice(address, index, remove, insert);
   }
 
@@ -141,7 +141,7 @@ export class Scheduler implements Disposable {
   holdsSends = false;
 
   /** Sends a value to the stream at an address; a send of a handler or a transaction exists only if that commits. */
-  queueEvent(stream: Address, value: unknown, options: SendOptions = {}): Sent {
+  queueEvent(stream: NodeAddress, value: unknown, options: SendOptions = {}): Sent {
     const { events, introspection } = this.parts;
     const record = events.stream(stream);
     const standing = this.holdsSends && options.origin === undefined ? this.#runner.standing() : undefined;
@@ -164,7 +164,7 @@ export class Scheduler implements Disposable {
   // ---------------------------------------------------------------------------------------------------------------
 
   /** The label of a deep read at the address. */
-  labelAt(address: Address): Label {
+  labelAt(address: NodeAddress): Label {
     return labelSeen(address, false);
   }
 

@@ -24,12 +24,12 @@ import { pullStored } from "../store/stored-value.ts";
 import type { Known } from "../work/receipts.ts";
 import { type Next, Retries } from "../work/retries.ts";
 import { verdictOn } from "../work/retry-table.ts";
-import type { Handling } from "./handling.ts";
+import type { SendHandling } from "./handling.ts";
 import type { Introspection } from "./introspection.ts";
 import type { Background } from "./run-commits.ts";
 import type { Send, SendFailure, SendOutcome, SendQueue } from "./send.ts";
 
-export interface Failing {
+export interface FailingSend {
   readonly reason: SendFailure;
   readonly message: string;
   readonly error?: unknown;
@@ -47,7 +47,7 @@ export class SendAnswers {
     this.#work = parts.work;
   }
 
-  answered(queue: SendQueue, handling: Handling, result: Json, outcome: CommitOutcome): void {
+  answered(queue: SendQueue, handling: SendHandling, result: Json, outcome: CommitOutcome): void {
     queue.inFlight--;
     if (outcome.kind === "committed") this.#handled(queue, handling, result);
     else if (verdictOn(outcome) === "ask") this.#ask(queue, handling, result, outcome);
@@ -58,7 +58,7 @@ export class SendAnswers {
     this.#work.wake();
   }
 
-  #handled(queue: SendQueue, { lineage, send }: Handling, result: Json): void {
+  #handled(queue: SendQueue, { lineage, send }: SendHandling, result: Json): void {
     queue.lasted();
     lineage.confirm();
     if (send.isAwaited) return this.#end(queue, send, { kind: "handled", id: send.id, result });
@@ -82,7 +82,7 @@ export class SendAnswers {
    * values of two moments may be inconsistent, and only if the send was not handled before, which may be the reason for
    * the throw. If the origin failed, the send is dropped.
    */
-  threw(queue: SendQueue, handling: Handling, failed: () => void): void {
+  threw(queue: SendQueue, handling: SendHandling, failed: () => void): void {
     const { send } = handling;
     queue.remove(send);
     send.state = "committing";
@@ -108,7 +108,7 @@ export class SendAnswers {
   }
 
   /** The commit's outcome is unknown; the send keeps its place until the store has answered. */
-  #ask(queue: SendQueue, handling: Handling, result: Json, rejection: Rejection): void {
+  #ask(queue: SendQueue, handling: SendHandling, result: Json, rejection: Rejection): void {
     const { send, lineage } = handling;
     if (queue.closed) {
       lineage.fail(rejection.message);
@@ -186,7 +186,7 @@ export class SendAnswers {
     this.fail(queue, send, { reason, error, message: thrownText(error) });
   }
 
-  fail(queue: SendQueue, send: Send, failing: Failing): void {
+  fail(queue: SendQueue, send: Send, failing: FailingSend): void {
     if (send.state === "over") return;
     const { reason, message, error } = failing;
     this.#introspection.mention(error ?? new Error(`send to ${send.stream} failed (${reason}): ${message}`));

@@ -10,7 +10,7 @@ import { NO_RESULT, Receipt } from "../store/receipt.ts";
 import { receiptOf } from "../store/receipt-name.ts";
 import type { Rejection } from "../store/rejection.ts";
 import type { Waker } from "./agenda.ts";
-import type { Handling } from "./handling.ts";
+import type { SendHandling } from "./handling.ts";
 import type { SendQueue } from "./send.ts";
 import type { SendAnswers } from "./send-answers.ts";
 
@@ -23,7 +23,7 @@ export class SendCommit {
     this.#passes = passes;
   }
 
-  seal(queue: SendQueue, handling: Handling, value: unknown): void {
+  seal(queue: SendQueue, handling: SendHandling, value: unknown): void {
     const { send } = handling;
     let result: Json;
     try {
@@ -47,8 +47,8 @@ export class SendCommit {
   /** Writes to other spaces must be durable first; if one of these commits is rejected, this space gets none. */
   async #commitAfterOthers(
     queue: SendQueue,
-    handling: Handling,
-    children: Handling["children"],
+    handling: SendHandling,
+    children: SendHandling["children"],
     result: Json,
   ): Promise<void> {
     const { send } = handling;
@@ -76,7 +76,7 @@ export class SendCommit {
     this.#passes.wake();
   }
 
-  #commit(queue: SendQueue, handling: Handling, result: Json): void {
+  #commit(queue: SendQueue, handling: SendHandling, result: Json): void {
     const { send } = handling;
     const origin = handling.originCondition;
     if (origin !== undefined) handling.transaction.preconditions.push(origin);

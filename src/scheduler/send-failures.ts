@@ -20,7 +20,7 @@ import { type Next, Retries } from "../work/retries.ts";
 import { retryDelayMs, retryPolicyOf, worthRetrying } from "../work/retry-policy.ts";
 import type { WorkBoard } from "../work/work-board.ts";
 import type { Waker } from "./agenda.ts";
-import type { Handling } from "./handling.ts";
+import type { SendHandling } from "./handling.ts";
 import type { Background } from "./run-commits.ts";
 import type { Send, SendQueue } from "./send.ts";
 import type { SendAnswers } from "./send-answers.ts";
@@ -46,7 +46,7 @@ export class SendFailures {
   }
 
   /** The send is in no queue. */
-  failed(queue: SendQueue, handling: Handling, reason: "threw" | "timeout", error: unknown): void {
+  failed(queue: SendQueue, handling: SendHandling, reason: "threw" | "timeout", error: unknown): void {
     const { host, passes, background, answers } = this.#parts;
     const { send, handler, number: attempts } = handling;
     const thrown = reason === "threw" ? error : undefined;
@@ -73,7 +73,7 @@ export class SendFailures {
     background.background(this.#callOnFailed(handling, failure).then(end, mistaken));
   }
 
-  #retryIn({ handler, number }: Handling, thrown: unknown): number | { readonly problem: string } | undefined {
+  #retryIn({ handler, number }: SendHandling, thrown: unknown): number | { readonly problem: string } | undefined {
     const { host } = this.#parts;
     const policy = retryPolicyOf(handler.retry);
     if (number >= policy.attempts) return undefined;
@@ -84,7 +84,7 @@ export class SendFailures {
   }
 
   /** Calls `onFailed` until its commit stands, or cannot. */
-  async #callOnFailed(handling: Handling, failure: HandlerFailure): Promise<Concluded> {
+  async #callOnFailed(handling: SendHandling, failure: HandlerFailure): Promise<Concluded> {
     const { host, board, kindOf } = this.#parts;
     const { send, handler, replica } = handling;
     const { timeoutMs = HANDLER_TIMEOUT_MS, onFailed } = handler;
@@ -115,7 +115,7 @@ export class SendFailures {
   }
 
   /** Commits the effect of `onFailed`, on the condition that the send was not handled elsewhere. */
-  async #conclude({ send, originCondition }: Handling, attempt: Attempt, retries: Retries): Promise<Next> {
+  async #conclude({ send, originCondition }: SendHandling, attempt: Attempt, retries: Retries): Promise<Next> {
     if (!attempt.isReady) {
       attempt.abort("it met documents or computed values that were not ready");
       return retries.afterLoads(attempt);

@@ -21,10 +21,10 @@ import { receiptOf } from "../store/receipt-name.ts";
 import type { Rejection } from "../store/rejection.ts";
 import type { ReplicaDocument } from "../store/replica-document.ts";
 import type { Demand, Home } from "../work/attempt.ts";
-import type { Lineage } from "../work/lineage.ts";
+import type { AttemptLineage } from "../work/lineage.ts";
 import type { Retries } from "../work/retries.ts";
 import { EventStem, linkText, originHash } from "./event-id.ts";
-import type { Address } from "./node.ts";
+import type { NodeAddress } from "./node.ts";
 import { OrderedQueue, type SendState } from "./send-queue.ts";
 import type { RegisteredHandler } from "./stream-handler.ts";
 import { StreamError } from "./stream-handler.ts";
@@ -114,7 +114,7 @@ export class Send implements Sent {
   readonly stream: StreamRecord;
   readonly value: Json;
   /** The attempt that sent it; undefined for plain code. */
-  readonly origin: Lineage | undefined;
+  readonly origin: AttemptLineage | undefined;
   /** The label of its sender's reads at that time. */
   readonly #sentUnder: Label;
   /** Its place in the queue, set when it is first queued. */
@@ -155,7 +155,7 @@ export class Send implements Sent {
     name: string | number;
     stream: StreamRecord;
     value: Json;
-    origin?: Lineage | undefined;
+    origin?: AttemptLineage | undefined;
     label?: Label | undefined;
     onOutcome?: ((outcome: SendOutcome) => void) | undefined;
   }) {
@@ -247,7 +247,7 @@ export class SendQueue extends OrderedQueue<Send> {}
  * two handlings of one event would race for one receipt.
  */
 export class StreamRecord {
-  readonly address: Address;
+  readonly address: NodeAddress;
   readonly queue: SendQueue;
   /** The full link, as part of event ids. */
   readonly link: string;
@@ -261,7 +261,7 @@ export class StreamRecord {
   #hash: string | undefined;
   #stem: EventStem | undefined;
 
-  constructor(address: Address, queue: SendQueue, host: Host) {
+  constructor(address: NodeAddress, queue: SendQueue, host: Host) {
     this.#host = host;
     this.address = address;
     this.queue = queue;

@@ -24,12 +24,12 @@ import type { ReadWork } from "./outside-reads.ts";
 import type { Holder, Persistence } from "./persistence.ts";
 import type { Precedence } from "./precedence.ts";
 import type { ProvisionalDemand } from "./provisional-demand.ts";
-import type { Activity, Quiescence } from "./quiescence.ts";
+import type { Quiescence, SchedulerActivity } from "./quiescence.ts";
 import type { Run } from "./run.ts";
 import type { Background } from "./run-commits.ts";
 import type { RunReads, UpstreamWork } from "./run-reads.ts";
 import type { Runner } from "./runner.ts";
-import type { Turns } from "./turns.ts";
+import type { WriteTurns } from "./turns.ts";
 
 /** Queued sends; implemented by the events component. */
 export interface SendWork {
@@ -41,14 +41,16 @@ export interface SendWork {
 /** Runs between two reads of the clock. */
 const RUNS_PER_LOOK = 128;
 
-export class Settle implements Waker, UpstreamWork, ReadWork, GateHome, Holder, NodeWork, Passes, Activity, Background {
+export class Settle
+  implements Waker, UpstreamWork, ReadWork, GateHome, Holder, NodeWork, Passes, SchedulerActivity, Background
+{
   readonly #host: Host;
   readonly #agenda: Agenda;
   readonly #gates: Gates;
   readonly #precedence: Precedence;
   readonly #reads: RunReads;
   readonly #runner: Runner;
-  readonly #turns: Turns;
+  readonly #turns: WriteTurns;
   readonly #persistence: Persistence;
   readonly #provisional: ProvisionalDemand;
   readonly #episode: Episode;
@@ -73,7 +75,7 @@ export class Settle implements Waker, UpstreamWork, ReadWork, GateHome, Holder, 
     precedence: Precedence;
     reads: RunReads;
     runner: Runner;
-    turns: Turns;
+    turns: WriteTurns;
     persistence: Persistence;
     provisional: ProvisionalDemand;
     episode: Episode;

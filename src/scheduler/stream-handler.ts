@@ -6,9 +6,9 @@ import type { HandlerFailure } from "../work/handler-options.ts";
 import type { Retry } from "../work/retry-policy.ts";
 
 /** Handles one event; its result becomes the receipt's value. */
-export type EventHandler = (value: Json, attempt: Attempt) => unknown;
+export type SendHandler = (value: Json, attempt: Attempt) => unknown;
 
-export interface HandlerOptions {
+export interface StreamHandlerOptions {
   /** For people; the function's own name by default. */
   readonly name?: string;
   /**
@@ -27,9 +27,9 @@ export interface HandlerOptions {
   readonly onFailed?: (failure: HandlerFailure, attempt: Attempt, value: Json) => unknown;
 }
 
-export interface RegisteredHandler extends HandlerOptions {
+export interface RegisteredHandler extends StreamHandlerOptions {
   readonly name: string;
-  readonly run: EventHandler;
+  readonly run: SendHandler;
   /** Created by its first attempt. */
   kind?: AttemptKind;
 }

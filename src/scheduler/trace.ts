@@ -51,10 +51,10 @@ interface Ticking {
 
 export class TraceLog {
   on = false;
-  readonly #trace: Trace;
+  readonly #trace: TraceTopics;
   #entries: TraceEntry[] = [];
 
-  constructor(trace: Trace) {
+  constructor(trace: TraceTopics) {
     this.#trace = trace;
   }
 
@@ -70,7 +70,7 @@ export class TraceLog {
   }
 }
 
-export class Trace {
+export class TraceTopics {
   readonly run = new TraceLog(this);
   readonly invalidate = new TraceLog(this);
   readonly gate = new TraceLog(this);

@@ -10,9 +10,9 @@ import { whenOver } from "../store/pending-commit.ts";
 import type { Replica } from "../store/replica.ts";
 import type { Waker } from "./agenda.ts";
 import type { Invalidation } from "./invalidation.ts";
-import type { Address, SchedulerNode } from "./node.ts";
+import type { NodeAddress, SchedulerNode } from "./node.ts";
 import type { TraceLog } from "./trace.ts";
-import { type UntoldWrites, WriteUnit } from "./write-unit.ts";
+import { type WriteTeller, WriteUnit } from "./write-unit.ts";
 
 class AmbientTurn implements OpenTurn {
   readonly replica: Replica;
@@ -34,7 +34,7 @@ export interface LostWrites {
   lostWrite(space: string, message: string): void;
 }
 
-export class Turns implements UntoldWrites {
+export class WriteTurns implements WriteTeller {
   readonly #host: Host;
   readonly #invalidation: Invalidation;
   readonly #lostWrites: LostWrites;
@@ -68,7 +68,7 @@ export class Turns implements UntoldWrites {
   }
 
   /** A plain write to a place that was just written; false if it is not one. */
-  writeAgain(address: Address, value: unknown): boolean {
+  writeAgain(address: NodeAddress, value: unknown): boolean {
     return this.#ready?.setAgain(address, value) ?? false;
   }
 

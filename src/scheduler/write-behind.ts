@@ -20,14 +20,14 @@ import { verdictOn } from "../work/retry-table.ts";
 import { DerivedBatch, outputRef } from "./derived-batch.ts";
 import type { Introspection } from "./introspection.ts";
 import type { SchedulerNode } from "./node.ts";
-import type { Turns } from "./turns.ts";
+import type { WriteTurns } from "./turns.ts";
 
 export class WriteBehind {
   /** Nodes whose rows were written, for tests and `getStats`. */
   written = 0;
   readonly #replica: Replica;
   readonly #host: Host;
-  readonly #turns: Turns;
+  readonly #turns: WriteTurns;
   readonly #introspection: Introspection;
   readonly #unwritten = new Set<SchedulerNode>();
   /** Nodes removed for good, by name, with their outputs. */
@@ -39,7 +39,7 @@ export class WriteBehind {
   #failures = 0;
   #closed = false;
 
-  constructor(replica: Replica, parts: { host: Host; turns: Turns; introspection: Introspection }) {
+  constructor(replica: Replica, parts: { host: Host; turns: WriteTurns; introspection: Introspection }) {
     this.#replica = replica;
     this.#host = parts.host;
     this.#turns = parts.turns;

@@ -9,17 +9,17 @@ import { placeText } from "../message/path.ts";
 import { admit, handOut, isPlainLeaf, notAdmitted, ownUnlessHandedOut } from "../store/admit.ts";
 import type { LabelWrite, ReadClaim } from "../store/commit.ts";
 import { sequenceSeen } from "../store/commit-request.ts";
-import { narrow, narrowIncoming } from "../store/narrow.ts";
+import { incomingDiff, jsonDiff } from "../store/json-diff.ts";
 import { applyOperation, isRange, PatchError } from "../store/patch.ts";
 import { movesElements, type PathOperation } from "../store/path-operation.ts";
 import type { Replica, Share } from "../store/replica.ts";
 import type { ReplicaDocument } from "../store/replica-document.ts";
 import { StoreError } from "../store/store.ts";
 import { netChanges, supersededBy, type Untold } from "./net-changes.ts";
-import type { Address, DocumentIndex } from "./node.ts";
+import type { DocumentIndex, NodeAddress } from "./node.ts";
 
 interface WriteRecord {
-  readonly address: Address;
+  readonly address: NodeAddress;
   /** The operation to send; a `set` takes its value from `value` when the unit is sealed. */
   readonly operation: PathOperation;
   readonly inverse: PathOperation;
@@ -33,18 +33,18 @@ interface WriteRecord {
 
 /** The target of writes: a unit, which applies them in place, or an attempt, which keeps them until its commit. */
 export interface WriteTarget {
-  set(address: Address, value: unknown): void;
+  set(address: NodeAddress, value: unknown): void;
   /** Removes an object's key or, at the root, the document. */
-  remove(address: Address): void;
-  splice(address: Address, index: number, remove: number, insert: readonly unknown[]): void;
+  remove(address: NodeAddress): void;
+  splice(address: NodeAddress, index: number, remove: number, insert: readonly unknown[]): void;
   /** Adds elements at the end of an array, which is created if it is absent. */
-  append(address: Address, items: readonly unknown[]): void;
+  append(address: NodeAddress, items: readonly unknown[]): void;
 }
 
 /** Told of changed values; `Invalidation` implements it. */
 export interface ChangeListener {
   changed(
-    address: Address,
+    address: NodeAddress,
     before: Json | undefined,
     after: Json | undefined,
     source?: object,
@@ -53,7 +53,7 @@ export interface ChangeListener {
 }
 
 /** Called when a unit has its first unreported write. */
-export interface UntoldWrites {
+export interface WriteTeller {
   hasToTell(unit: WriteUnit): void;
 }
 
@@ -79,10 +79,10 @@ export class WriteUnit implements WriteTarget {
   #lastUntold: WriteRecord | null = null;
   readonly #claims: ReadClaim[] = [];
   /** Claimed addresses, so that reads in a loop claim once; created by the first claim. */
-  #claimedDeep: Set<Address> | undefined;
-  #claimedShallow: Set<Address> | undefined;
+  #claimedDeep: Set<NodeAddress> | undefined;
+  #claimedShallow: Set<NodeAddress> | undefined;
   /** The last container that was claimed because of a write into it. */
-  #reached: Address | undefined;
+  #reached: NodeAddress | undefined;
   /**
    * The last write, if it set a whole document: another value is then assigned directly. No other code writes there
    * meanwhile, since an open turn is sealed before other writes in its space.
@@ -96,9 +96,9 @@ export class WriteUnit implements WriteTarget {
   /** Documents written at several depths, or several times at one place by operations other than `set`. */
   #nested: Set<DocumentIndex> | undefined;
   /** Called about writes to report before the commit; null for a unit that reports when it is committed. */
-  readonly #teller: UntoldWrites | null;
+  readonly #teller: WriteTeller | null;
 
-  constructor(replica: Replica, teller: UntoldWrites | null = null) {
+  constructor(replica: Replica, teller: WriteTeller | null = null) {
     replica.requireOpen();
     this.replica = replica;
     this.#teller = teller;
@@ -109,11 +109,11 @@ export class WriteUnit implements WriteTarget {
   }
 
   /** The address of each record. */
-  *addresses(): Iterable<Address> {
+  *addresses(): Iterable<NodeAddress> {
     for (const { address } of this.#records) yield address;
   }
 
-  set(address: Address, value: unknown): void {
+  set(address: NodeAddress, value: unknown): void {
     try {
       this.#set(address, value);
     } catch (error) {
@@ -121,7 +121,7 @@ export class WriteUnit implements WriteTarget {
     }
   }
 
-  #set(address: Address, value: unknown): void {
+  #set(address: NodeAddress, value: unknown): void {
     const before = address.value;
     const { home, level } = address;
     if (typeof value === "object" && value !== before && this.#setNarrow(address, before, value)) return;
@@ -142,7 +142,7 @@ export class WriteUnit implements WriteTarget {
   }
 
   /** Assigns a plain value to the document that the unit has set last; false if more is needed. */
-  setAgain(address: Address, value: unknown): boolean {
+  setAgain(address: NodeAddress, value: unknown): boolean {
     const record = this.#again;
     if (record === null || record.address !== address) return false;
     const { document } = address;
@@ -154,11 +154,11 @@ export class WriteUnit implements WriteTarget {
     return true;
   }
 
-  #setFirst(address: Address, before: Json | undefined, after: Json): void {
+  #setFirst(address: NodeAddress, before: Json | undefined, after: Json): void {
     const { home, level, path } = address;
-    const differences = narrow(path, before, after);
+    const differences = jsonDiff(path, before, after);
     if (differences) return this.#setDifferences(address, differences);
-    if (level > 0) this.#claimContainer(address.parent as Address, before);
+    if (level > 0) this.#claimContainer(address.parent as NodeAddress, before);
     this.#keepTold(address);
     // After a rollback, the values set above it must be as before.
     if (this.#kept > 0) this.#keepAbove(address);
@@ -167,15 +167,15 @@ export class WriteUnit implements WriteTarget {
   }
 
   /** Writes a wide object as its differences from the present one; false if it must be set whole. */
-  #setNarrow(address: Address, before: Json | undefined, value: unknown): boolean {
+  #setNarrow(address: NodeAddress, before: Json | undefined, value: unknown): boolean {
     if (address.turn === this.#id) return false;
-    const differences = narrowIncoming(address.path, before, value);
+    const differences = incomingDiff(address.path, before, value);
     if (differences) this.#setDifferences(address, differences);
     return differences !== undefined;
   }
 
   /** Removes an object's key or, at the root, the document. */
-  remove(address: Address): void {
+  remove(address: NodeAddress): void {
     const before = address.value;
     if (before === undefined) return this.#claim(address, "deep");
     if (address.parent !== null) this.#claim(address.parent, "reach");
@@ -185,7 +185,7 @@ export class WriteUnit implements WriteTarget {
     this.#record(address, operation, this.#apply(address.home, operation), before, undefined);
   }
 
-  splice(address: Address, index: number, remove: number, insert: readonly unknown[]): void {
+  splice(address: NodeAddress, index: number, remove: number, insert: readonly unknown[]): void {
     // Frozen, because readers know this value and the splice makes a new one.
     const before = handOut(address.value);
     if (!Array.isArray(before)) throw misuse(`cannot splice ${address}: there is no array`);
@@ -203,7 +203,7 @@ export class WriteUnit implements WriteTarget {
   /**
    * Adds elements at the end of an array. If it is absent it is created, unless another writer creates it meanwhile.
    */
-  append(address: Address, items: readonly unknown[]): void {
+  append(address: NodeAddress, items: readonly unknown[]): void {
     const { value } = address;
     if (value !== undefined) return this.splice(address, Array.isArray(value) ? value.length : 0, 0, items);
     this.#claim(address, "deep");
@@ -211,15 +211,15 @@ export class WriteUnit implements WriteTarget {
   }
 
   /** The code has just read the place. */
-  read(address: Address, shallow: boolean): void {
+  read(address: NodeAddress, shallow: boolean): void {
     if (!this.hasPut(address.home)) this.claimRead(address, shallow);
   }
 
   /** The commit claims the value at the place before its own writes. */
-  claimRead(address: Address, shallow: boolean): void {
+  claimRead(address: NodeAddress, shallow: boolean): void {
     if (shallow) this.#claimedShallow ??= new Set();
     else this.#claimedDeep ??= new Set();
-    const claimed = (shallow ? this.#claimedShallow : this.#claimedDeep) as Set<Address>;
+    const claimed = (shallow ? this.#claimedShallow : this.#claimedDeep) as Set<NodeAddress>;
     if (claimed.has(address)) return;
     claimed.add(address);
     this.#restOn(address, shallow ? "shallow" : "deep");
@@ -322,7 +322,7 @@ export class WriteUnit implements WriteTarget {
     return { shares, reads: this.#claims };
   }
 
-  #setDifferences(address: Address, differences: readonly PathOperation[]): void {
+  #setDifferences(address: NodeAddress, differences: readonly PathOperation[]): void {
     if (differences.length === 0) return;
     // Differences are equal to the whole value only if the rest is unchanged.
     this.#claim(address, "deep");
@@ -339,7 +339,7 @@ export class WriteUnit implements WriteTarget {
   }
 
   #record(
-    address: Address,
+    address: NodeAddress,
     operation: PathOperation,
     inverse: PathOperation,
     told: Json | undefined,
@@ -363,7 +363,7 @@ export class WriteUnit implements WriteTarget {
   }
 
   /** Operations follow each other in the commit, so a value that this unit set above must stay as it was set. */
-  #keepAbove(address: Address): void {
+  #keepAbove(address: NodeAddress): void {
     if (address.home.turn !== this.#id) return;
     for (let above = address.parent; above !== null; above = above.parent) {
       if (above.turn === this.#id) handOut(above.value);
@@ -371,7 +371,7 @@ export class WriteUnit implements WriteTarget {
   }
 
   /** The values that readers know above a place share parts with the present ones, which are written in place. */
-  #keepTold(address: Address): void {
+  #keepTold(address: NodeAddress): void {
     if (address.home.turn !== this.#id) return;
     for (let above = address.parent; above !== null; above = above.parent) {
       const record = above.turn === this.#id ? this.#records[above.turnRecord] : undefined;
@@ -400,7 +400,7 @@ export class WriteUnit implements WriteTarget {
   }
 
   /** A write requires that its container still exists; a write at the end of an array also requires the same length. */
-  #claimContainer(container: Address, before: Json | undefined): void {
+  #claimContainer(container: NodeAddress, before: Json | undefined): void {
     const depth = before === undefined && Array.isArray(container.value) ? "shallow" : "reach";
     // Writes into one container claim it once.
     if (depth === "reach" && container === this.#reached) return;
@@ -408,7 +408,7 @@ export class WriteUnit implements WriteTarget {
     this.#claim(container, depth);
   }
 
-  #claim(address: Address, depth: ReadClaim["depth"]): void {
+  #claim(address: NodeAddress, depth: ReadClaim["depth"]): void {
     if (!this.hasPut(address.home)) this.#restOn(address, depth);
   }
 
@@ -417,7 +417,7 @@ export class WriteUnit implements WriteTarget {
     return root.turn === this.#id && !document.isKnown;
   }
 
-  #restOn({ home, path }: Address, depth: ReadClaim["depth"]): void {
+  #restOn({ home, path }: NodeAddress, depth: ReadClaim["depth"]): void {
     const { scope, id } = home.document;
     if (!home.document.isKnown) this.#ask(home);
     this.#claims.push({ scope, id, path, depth, sequence: sequenceSeen(home.document, this.replica.position) });

@@ -13,7 +13,7 @@ import { DEPTH_MAX, DOCUMENT_VALUES_MAX } from "../limits.ts";
 import { instance, isCleanText, isJsonObject, type Json, type JsonArray, type JsonObject } from "../message/json.ts";
 import { pathText } from "../message/path.ts";
 import { show } from "../message/problem.ts";
-import { type Container, childOf, setOwn, shallowCopy } from "./patch.ts";
+import { type Container, childAt, setOwn, shallowCopy } from "./patch.ts";
 import { StoreError } from "./store.ts";
 
 /**
@@ -174,7 +174,7 @@ class Admission {
     for (const key in value) {
       // Left out, as JSON does; if the old object has the key, the keys no longer match and `pick` drops it.
       if (value[key] === undefined) continue;
-      const before = childOf(old, key);
+      const before = childAt(old, key);
       if (before !== undefined) met++;
       const item = this.#admitChild(key, value[key], before, depth);
       if (item === before) continue;
@@ -237,7 +237,7 @@ function definedKeys(value: { readonly [key: string]: unknown }): readonly strin
 function pick(object: JsonObject, keys: readonly string[]): JsonObject {
   const picked: { [key: string]: Json } = {};
   for (const key of keys) {
-    const child = childOf(object, key);
+    const child = childAt(object, key);
     if (child !== undefined) setOwn(picked, key, child);
   }
   return picked;

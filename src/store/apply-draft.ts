@@ -10,11 +10,11 @@ import type { Change } from "./change.ts";
 import type { ReadClaim } from "./commit.ts";
 import { sequenceSeen } from "./commit-request.ts";
 import type { Draft } from "./draft.ts";
-import { withOne } from "./few.ts";
-import { isWide, narrow } from "./narrow.ts";
+import { isWide, jsonDiff } from "./json-diff.ts";
 import { isPrefix, outermost, type PathOperation } from "./path-operation.ts";
 import type { DocumentShare } from "./pending-commit.ts";
 import type { ReplicaDocument } from "./replica-document.ts";
+import { withOne } from "./small-list.ts";
 
 /** Collects the results of applying a commit. */
 export interface Application {
@@ -109,7 +109,7 @@ function effectOf(operation: PathOperation, before: Json): Effect {
   const { path } = operation;
   const value = admit(operation.value, before, path.length);
   if (Object.is(before, value)) return NO_EFFECT;
-  const differences = narrow(path, before, value);
+  const differences = jsonDiff(path, before, value);
   if (differences) return { operations: differences, leavesOut: true };
   return { operations: [{ op: "set", path, value }], leavesOut: false };
 }

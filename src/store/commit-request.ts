@@ -11,13 +11,13 @@ import {
   type Precondition,
   type ReadClaim,
 } from "./commit.ts";
-import { NONE } from "./few.ts";
 import { PayloadDigest } from "./payload-digest.ts";
 import type { DocumentShare } from "./pending-commit.ts";
 import { Foundation } from "./pending-index.ts";
 import type { Receipt } from "./receipt.ts";
 import { type Rejection, rejected } from "./rejection.ts";
 import type { ReplicaDocument } from "./replica-document.ts";
+import { NONE } from "./small-list.ts";
 import type { CommitExtras, DocumentPart } from "./transaction.ts";
 
 /** The sequence of the replica's copy of a document. */

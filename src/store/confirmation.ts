@@ -17,7 +17,7 @@ import type { CommitIdentity, CommitOutcome, ReadClaim } from "./commit.ts";
 import { CommitList } from "./commit-list.ts";
 import { firstNotHere } from "./commit-request.ts";
 import type { DocumentLabels, LabelChange } from "./document-labels.ts";
-import { type DocumentTable, isAfter, type Newcomers } from "./document-table.ts";
+import { isAfter, type Newcomers, type ReplicaDocuments } from "./document-table.ts";
 import type { Notifier } from "./notifier.ts";
 import { OutcomeNotices } from "./outcome-notices.ts";
 import type { PendingCommit } from "./pending-commit.ts";
@@ -53,7 +53,7 @@ export class Confirmation implements Newcomers {
   readonly #space: string;
   readonly #host: Host;
   readonly #store: Store;
-  readonly #documents: DocumentTable;
+  readonly #documents: ReplicaDocuments;
   readonly #notifier: Notifier;
   readonly #notices: OutcomeNotices;
   readonly #unseenLabels: UnseenLabels;
@@ -70,7 +70,7 @@ export class Confirmation implements Newcomers {
     space: string;
     host: Host;
     store: Store;
-    documents: DocumentTable;
+    documents: ReplicaDocuments;
     notifier: Notifier;
     position: number;
   }) {

@@ -37,7 +37,7 @@ export interface Newcomers {
   otherHistory(): void;
 }
 
-export class DocumentTable {
+export class ReplicaDocuments {
   readonly loader: DocumentLoader;
   /** Sealed before any other change to the documents, so that changes keep their order in the commits. */
   turn: OpenTurn | undefined;

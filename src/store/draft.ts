@@ -59,12 +59,22 @@ export class Draft {
 
   read(path: Path, now: number): Json | undefined {
     if (!this.#view) {
-      const last = this.operations.findLast((operation) => overlap(operation.path, path));
+      const last = this.#lastAt(path);
       if (!last) return at(this.#base.value, path);
-      if (last.op === "set" && isPrefix(last.path, path)) return getAt(last.value, path.slice(last.path.length));
+      if (last.op === "set" && isPrefix(last.path, path)) return getAt(last.value, below(last.path, path));
       if (last.op === "delete" && isPrefix(last.path, path)) return undefined;
     }
     return at(this.#materialised(now).value, path);
+  }
+
+  /** The last write that the value at the path depends on. */
+  #lastAt(path: Path): PathOperation | undefined {
+    const { operations } = this;
+    for (let i = operations.length - 1; i >= 0; i--) {
+      const operation = operations[i] as PathOperation;
+      if (overlap(operation.path, path)) return operation;
+    }
+    return undefined;
   }
 
   /**
@@ -112,8 +122,9 @@ export class Draft {
     }
     const operations = this.operations as PathOperation[];
     const last = operations[operations.length - 1];
-    if (last?.op === "set" && operation.op === "set" && samePath(last.path, operation.path)) operations.pop();
-    operations.push(operation);
+    if (last?.op === "set" && operation.op === "set" && samePath(last.path, operation.path))
+      operations[operations.length - 1] = operation;
+    else operations.push(operation);
   }
 
   #materialised(now: number): View {
@@ -123,6 +134,11 @@ export class Draft {
     }
     return this.#view;
   }
+}
+
+/** The rest of a path that begins with another. */
+function below(above: Path, path: Path): Path {
+  return above.length === 0 ? path : path.slice(above.length);
 }
 
 /** The document as the transaction sees it, once a scan of the list is not enough. */

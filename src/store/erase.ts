@@ -40,12 +40,12 @@ export function isErasedResult(value: Json | undefined): boolean {
 }
 
 /** In the place of erased data: the digest of their text. A tombstone stays as it is. */
-export function tombstoneOf(data: Json): Json {
-  return digestOf(data) === undefined ? { [KEY]: hashText(JSON.stringify(data)) } : data;
+export function tombstone(data: Json): Json {
+  return digestIn(data) === undefined ? { [KEY]: hashText(JSON.stringify(data)) } : data;
 }
 
 /** The digest in a tombstone; undefined for other data. */
-export function digestOf(data: Json): string | undefined {
+export function digestIn(data: Json): string | undefined {
   const digest = isJsonObject(data) ? data[KEY] : undefined;
   return typeof digest === "string" ? digest : undefined;
 }

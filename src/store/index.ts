@@ -1,6 +1,6 @@
 /**
- * `millrace/store`: the store interface and its memory backend, replicas with transactions, the journal and the due table, on any JavaScript
- * engine. `millrace/sqlite` has the backend on a file.
+ * `millrace/store`: the store interface and its memory backend, replicas with transactions, the journal and the due
+ * table, on any JavaScript engine. `millrace/sqlite` has the backend on a file.
  */
 /// <reference lib="esnext.disposable" preserve="true" />
 

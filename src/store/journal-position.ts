@@ -49,7 +49,7 @@ export function cursorOf({ history, lanes }: JournalPosition): string {
   return history + passed.join("");
 }
 
-/** The position of a text; undefined if no store made it. */
+/** The position of a cursor; undefined if no store made it. */
 export function positionOf(cursor: string): JournalPosition | undefined {
   if (cursor === START_TEXT) return JOURNAL_START;
   const [history = "", ...passed] = cursor.split(".");
@@ -74,7 +74,7 @@ export function passing(position: JournalPosition, history: string, lane: number
   return { history, lanes: new Map(position.lanes).set(lane, id) };
 }
 
-export function laneOf({ lane = 0 }: Pick<JournalRow, "lane">): number {
+export function journalLaneOf({ lane = 0 }: Pick<JournalRow, "lane">): number {
   return lane;
 }
 
@@ -95,7 +95,7 @@ export function union(one: JournalPosition, other: JournalPosition): JournalPosi
 }
 
 /** Where a position of another history goes on: no lane is further than the end. */
-export function within(position: JournalPosition, end: JournalPosition): JournalPosition {
+export function withinPosition(position: JournalPosition, end: JournalPosition): JournalPosition {
   const lanes = new Map<number, number>();
   for (const [lane, id] of end.lanes) {
     const passed = Math.min(passedIn(position, lane), id);

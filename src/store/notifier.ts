@@ -6,7 +6,7 @@
 import { guarded } from "../host/hook.ts";
 import type { Host } from "../host/host.ts";
 import type { Notification, NotificationListener } from "./change.ts";
-import { NONE } from "./few.ts";
+import { NONE } from "./small-list.ts";
 
 interface Subscription {
   readonly listener: NotificationListener;

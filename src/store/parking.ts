@@ -1,6 +1,6 @@
 /**
- * Writes that wait for a database server which cannot be reached: their bounds, and the error of a call that cannot wait.
- * SPEC: S237, S238.
+ * Writes that wait for a database server which cannot be reached: their bounds, and the error of a call that cannot
+ * wait. SPEC: S237, S238.
  */
 import { STORE_PARKED_BYTES_MAX, STORE_PARKED_JOBS_MAX } from "../limits.ts";
 import { type Rejection, rejected } from "./rejection.ts";

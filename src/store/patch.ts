@@ -65,7 +65,7 @@ export function applyOperation(root: Json | undefined, operation: PathOperation,
 
 function put(container: Container, key: string, operation: PathOperation & { op: "set" }): PathOperation {
   const { path, value } = operation;
-  const before = childOf(container, key);
+  const before = childAt(container, key);
   if (Array.isArray(container)) {
     const index = arrayIndex(key);
     if (index === undefined || index > container.length) throw doesNotFit(operation);
@@ -79,7 +79,7 @@ function put(container: Container, key: string, operation: PathOperation & { op:
 }
 
 function remove(container: Container, key: string, operation: PathOperation & { op: "delete" }): PathOperation {
-  const before = childOf(container, key);
+  const before = childAt(container, key);
   if (Array.isArray(container) || before === undefined) throw doesNotFit(operation);
   keyCameOrWent(container);
   delete container[key];
@@ -111,7 +111,7 @@ function ownedAlong(root: Json | undefined, path: Path, depth: number, own: Own)
   let container = newRoot;
   for (let i = 0; i < depth; i++) {
     const step = path[i] as string;
-    const child = requireContainer(childOf(container, step), path);
+    const child = requireContainer(childAt(container, step), path);
     const owned = own(child);
     if (owned !== child) setChild(container, step, owned);
     container = owned;
@@ -124,7 +124,7 @@ function requireContainer(value: Json | undefined, path: Path): Container {
   throw new PatchError(`there is nothing to write into on the way to ${pathText(path)}`);
 }
 
-export function childOf(container: JsonArray | JsonObject, step: string): Json | undefined {
+export function childAt(container: JsonArray | JsonObject, step: string): Json | undefined {
   if (Array.isArray(container)) {
     const index = arrayIndex(step);
     return index === undefined ? undefined : container[index];

@@ -63,7 +63,10 @@ export function overlap(a: Path, b: Path): boolean {
 /** Steps of the paths that are kept so far; a path ends where there are no further steps. */
 type Steps = Map<string, Steps>;
 
-/** The paths without those at or below another of them, shortest first; in linear time, since a commit may have thousands. */
+/**
+ * The paths without those at or below another of them, shortest first; in linear time, since a commit may have
+ * thousands.
+ */
 export function outermost(paths: readonly Path[]): Path[] {
   const result: Path[] = [];
   const root: Steps = new Map();

@@ -123,8 +123,8 @@ interface Acknowledged extends CommitIdentity {
 const NAMED_MAX = 20;
 
 /**
- * The last acknowledged commits of a replica. If the data get another history, the store is asked which of them it still
- * has, and the others are reported. SPEC: S236.
+ * The last acknowledged commits of a replica. If the data get another history, the store is asked which of them it
+ * still has, and the others are reported. SPEC: S236.
  */
 export class AcknowledgedCommits {
   #commits: Acknowledged[] = [];

@@ -7,8 +7,8 @@
 import type { Path } from "../message/path.ts";
 import type { Commit, Committed } from "./commit.ts";
 import type { DocumentRef } from "./document.ts";
-import { NONE, withOne } from "./few.ts";
 import { isPrefix, type PathOperation, type ReadDepth, writeTouchesRead } from "./path-operation.ts";
+import { NONE, withOne } from "./small-list.ts";
 
 /** A pending commit, as the documents that it changes see it. */
 export interface StackedCommit extends Commit {

@@ -6,9 +6,9 @@
 import type { Path } from "../message/path.ts";
 import type { ReadClaim } from "./commit.ts";
 import type { DocumentRef } from "./document.ts";
-import { NONE, withOne } from "./few.ts";
 import type { ReadDepth } from "./path-operation.ts";
 import { ownPath } from "./path-operation.ts";
+import { NONE, withOne } from "./small-list.ts";
 
 export class LoggedRead implements ReadClaim {
   readonly scope: string;

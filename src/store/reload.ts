@@ -13,7 +13,7 @@ import { RELOAD_BATCH_DOCUMENTS } from "../limits.ts";
 import { thrownText } from "../message/error-data.ts";
 import type { Change } from "./change.ts";
 import type { LabelChange } from "./document-labels.ts";
-import type { DocumentTable } from "./document-table.ts";
+import type { ReplicaDocuments } from "./document-table.ts";
 import { isDamage, type LoadHome, type LoadSource, loadApart } from "./load-apart.ts";
 import type { Notifier } from "./notifier.ts";
 import type { ReplicaDocument } from "./replica-document.ts";
@@ -21,7 +21,7 @@ import { type LoadedDocument, type LoadResult, StoreError } from "./store.ts";
 
 export class Reload implements LoadHome {
   readonly #source: LoadSource;
-  readonly #documents: DocumentTable;
+  readonly #documents: ReplicaDocuments;
   readonly #notifier: Notifier;
   /** The feed continues after this sequence. */
   #position = 0;
@@ -29,7 +29,7 @@ export class Reload implements LoadHome {
   /** The first lost document and its error. */
   #firstLost: string | undefined;
 
-  constructor(source: LoadSource, documents: DocumentTable, notifier: Notifier) {
+  constructor(source: LoadSource, documents: ReplicaDocuments, notifier: Notifier) {
     this.#source = source;
     this.#documents = documents;
     this.#notifier = notifier;

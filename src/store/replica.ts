@@ -28,9 +28,8 @@ import {
 import { Confirmation, type ReceiptListener } from "./confirmation.ts";
 import type { DocumentRef } from "./document.ts";
 import type { LabelChange } from "./document-labels.ts";
-import { DocumentTable, type OpenTurn } from "./document-table.ts";
+import { type OpenTurn, ReplicaDocuments } from "./document-table.ts";
 import { FeedWatch } from "./feed-watch.ts";
-import { NONE, withOne } from "./few.ts";
 import { Notifier } from "./notifier.ts";
 import type { PathOperation } from "./path-operation.ts";
 import { type DocumentShare, PendingCommit } from "./pending-commit.ts";
@@ -38,6 +37,7 @@ import { Foundation } from "./pending-index.ts";
 import type { Receipt } from "./receipt.ts";
 import type { ReplicaDocument } from "./replica-document.ts";
 import { checkDocument, checkPending } from "./replica-invariants.ts";
+import { NONE, withOne } from "./small-list.ts";
 import {
   type ListPage,
   type ListRequest,
@@ -86,7 +86,7 @@ export class Replica implements AsyncDisposable {
   readonly space: string;
   readonly #store: Store;
   readonly #notifier: Notifier;
-  readonly #documents: DocumentTable;
+  readonly #documents: ReplicaDocuments;
   readonly #confirmation: Confirmation;
   readonly #feed: FeedWatch;
   #localSequence = 0;
@@ -104,7 +104,7 @@ export class Replica implements AsyncDisposable {
     this.#notifier = notifier;
     this.space = space;
     this.#store = store;
-    this.#documents = new DocumentTable({ store, space, host, residentMax, notifier, history });
+    this.#documents = new ReplicaDocuments({ store, space, host, residentMax, notifier, history });
     this.#documents.isLabelled = isLabelled;
     this.#confirmation = new Confirmation({ space, host, store, documents: this.#documents, notifier, position });
     this.#feed = new FeedWatch({ host, store, space, follower: this.#confirmation });

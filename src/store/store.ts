@@ -10,7 +10,8 @@
  * - Writes are applied and answered in the order of the calls. An answer that shows a commit (a load, a page of the
  *   feed) comes after the answer to that commit.
  * - Order is promised per space (sequences) and per lane of the journal (ids), not over all writes of the data.
- * - A store may lose its data's server. Then it is `away`: writes are parked within bounds, reads fail with `STORE_AWAY`,
+ * - A store may lose its data's server. Then it is `away`: writes are parked within bounds, reads fail with
+ * `STORE_AWAY`,
  *   and every parked write is answered after the server is back (`connection.ts`).
  */
 import type { Json } from "../message/json.ts";
@@ -166,9 +167,9 @@ export interface Store extends AsyncDisposable {
   retain(retention: Retention): Promise<number>;
 
   /**
-   * Moves the horizon up to a time, at most to the store's clock; it never moves back. Receipts of messages made before the horizon may be removed,
-   * and such a message without a receipt is refused (`too-old`). Removes at most `limit` receipts, of commits that the
-   * feed no longer reaches.
+   * Moves the horizon up to a time, at most to the store's clock; it never moves back. Receipts of messages made before
+   * the horizon may be removed, and such a message without a receipt is refused (`too-old`). Removes at most `limit`
+   * receipts, of commits that the feed no longer reaches.
    */
   forgetReceipts(request: ForgetRequest): Promise<Forgotten>;
 
@@ -178,7 +179,10 @@ export interface Store extends AsyncDisposable {
    */
   acceptRemoved(): Promise<readonly RemovedRange[]>;
 
-  /** Checks the hash chain of each lane, the checksums of documents and the backend's own structure. Reads the whole store. */
+  /**
+   * Checks the hash chain of each lane, the checksums of documents and the backend's own structure. Reads the whole
+   * store.
+   */
   verify(): Promise<VerifyReport>;
 
   /**

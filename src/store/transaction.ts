@@ -14,14 +14,14 @@ import type { Commit, LabelWrite, NodeBasis, Precondition } from "./commit.ts";
 import { type DocumentRef, SHARED_SCOPE } from "./document.ts";
 import { Draft } from "./draft.ts";
 import type { DueChange } from "./due.ts";
-import { NONE, withOne } from "./few.ts";
 import type { JournalEntry, Settlement } from "./journal.ts";
-import { type Container, childOf, isRange } from "./patch.ts";
+import { type Container, childAt, isRange } from "./patch.ts";
 import type { ReadDepth } from "./path-operation.ts";
 import { movesElements, ownPath, type PathOperation } from "./path-operation.ts";
 import { ReadLog } from "./read-log.ts";
 import type { Receipt } from "./receipt.ts";
 import type { ReplicaDocument } from "./replica-document.ts";
+import { NONE, withOne } from "./small-list.ts";
 import type { SqlStatement } from "./sql-statement.ts";
 import { StoreError } from "./store.ts";
 
@@ -353,7 +353,7 @@ export class Transaction {
       if (index > parent.length) {
         throw misuse(`cannot write ${show(ref, path)}: the array takes the indexes 0 to ${parent.length}`);
       }
-    } else if (childOf(parent as Container, key) === undefined && !isCleanText(key)) {
+    } else if (childAt(parent as Container, key) === undefined && !isCleanText(key)) {
       throw misuse(`cannot ${verb} in ${show(ref, parentPath)}: a key must not contain NUL or a lone surrogate`);
     }
     return part;

@@ -4,7 +4,7 @@
  *
  * Skipped if the store has no labels at all.
  */
-import type { DocumentTable } from "./document-table.ts";
+import type { ReplicaDocuments } from "./document-table.ts";
 import { isDamage, type LoadHome, type LoadSource, loadApart } from "./load-apart.ts";
 import type { Notifier } from "./notifier.ts";
 import type { ReplicaDocument } from "./replica-document.ts";
@@ -12,10 +12,10 @@ import type { FeedCommit, LoadedDocument, LoadResult } from "./store.ts";
 
 export class UnseenLabels implements LoadHome {
   readonly #source: LoadSource;
-  readonly #documents: DocumentTable;
+  readonly #documents: ReplicaDocuments;
   readonly #notifier: Notifier;
 
-  constructor(source: LoadSource, documents: DocumentTable, notifier: Notifier) {
+  constructor(source: LoadSource, documents: ReplicaDocuments, notifier: Notifier) {
     this.#source = source;
     this.#documents = documents;
     this.#notifier = notifier;

@@ -7,7 +7,7 @@ import { TIMER_DELAY_MS_MAX } from "../limits.ts";
 import type { Message } from "../message/envelope.ts";
 import { Failure } from "../message/error-data.ts";
 import type { Json } from "../message/json.ts";
-import { causedBy, command, query } from "../message/lineage.ts";
+import { causedBy, commandMessage, queryMessage } from "../message/lineage.ts";
 import { show } from "../message/problem.ts";
 import type { Attempt } from "./attempt.ts";
 import type { Outbox } from "./outbox.ts";
@@ -40,7 +40,7 @@ export async function ask(
   const { host, id: causation } = attempt;
   const mint = { id: () => attempt.newId(key), now: () => host.now() };
   const lineage = cause === undefined ? (causation === undefined ? {} : { causation }) : causedBy(cause);
-  const request = (kind === "command" ? command : query)(mint, type, data, lineage);
+  const request = (kind === "command" ? commandMessage : queryMessage)(mint, type, data, lineage);
   const answer = outbox.requester.ask(request);
   if (timeoutMs === undefined) return answer;
   const { promise, reject } = Promise.withResolvers<never>();

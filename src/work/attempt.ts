@@ -33,7 +33,7 @@ import type { ReplicaDocument } from "../store/replica-document.ts";
 import type { Transaction, TransactionMark } from "../store/transaction.ts";
 import { Cancellation } from "./cancellation.ts";
 import { type Cancellable, isThenable } from "./handler-call.ts";
-import { Lineage } from "./lineage.ts";
+import { AttemptLineage } from "./lineage.ts";
 import type { Refusal } from "./refusal.ts";
 import { labelMessages } from "./timer-row.ts";
 import { WorkError } from "./work-error.ts";
@@ -139,7 +139,7 @@ const UNWRITTEN: TransactionMark = { operations: NONE, extras: undefined };
 export class Attempt implements WorkContext, Cancellable {
   readonly replica: Replica;
   readonly transaction: Transaction;
-  readonly lineage: Lineage;
+  readonly lineage: AttemptLineage;
   readonly number: number;
   /** The label of its message and of its reads so far (decision 0010). */
   label: Label;
@@ -179,7 +179,7 @@ export class Attempt implements WorkContext, Cancellable {
     this.number = number;
     this.label = label;
     this.transaction = changeGroup === undefined ? replica.transaction() : replica.transaction({ changeGroup });
-    this.lineage = new Lineage(replica);
+    this.lineage = new AttemptLineage(replica);
     this.#demand = demand;
     this.#session = replica.session;
   }

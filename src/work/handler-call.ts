@@ -2,7 +2,7 @@
  * The call of a handler, at every entry point: it returns, throws, or takes too long. SPEC: U30-U36, J62.
  *
  * A handler that returns no thenable costs no promise. A function cannot be stopped, only left behind: when its time is
- * over, `onTimeout` ends its transaction and aborts its signal, and its later end is ignored.
+ * over, its `Cancellable` ends its transaction and aborts its signal, and its later end is ignored.
  */
 import { asyncContext } from "../host/async-context.ts";
 import type { Host } from "../host/host.ts";

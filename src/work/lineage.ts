@@ -30,7 +30,7 @@ export type LineageState = "open" | "applied" | "confirmed" | "failed";
 
 const NOTHING: Launch[] = [];
 
-export class Lineage {
+export class AttemptLineage {
   /** The space of the commit that decides. */
   readonly replica: Replica;
   state: LineageState = "open";

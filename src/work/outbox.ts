@@ -52,7 +52,7 @@ export interface Requester {
 }
 
 /** A timer of a space, by its name: set again it is replaced. */
-export type TimerOptions = {
+export type TxTimerOptions = {
   /** Names the timer in its space. */
   readonly name: string;
   /** The message that is sent when it fires. */
@@ -129,7 +129,7 @@ export class Outbox {
   }
 
   /** A timer row of the commit, which replaces one of the same name. It fires once, or at the slots of its schedule. */
-  setTimer(attempt: Attempt, cause: Message | undefined, options: TimerOptions): void {
+  setTimer(attempt: Attempt, cause: Message | undefined, options: TxTimerOptions): void {
     attempt.requireOpen();
     const { name, send, ...when } = options;
     requireName(name);
@@ -228,7 +228,7 @@ function requireName(name: unknown): void {
 }
 
 /** The first deadline of a timer, and the timing in its row. */
-function timingOf(when: Omit<TimerOptions, "name" | "send">, nowMs: number) {
+function timingOf(when: Omit<TxTimerOptions, "name" | "send">, nowMs: number) {
   const { at, delayMs, ...schedule } = when as MessageOptions & Schedule;
   const dueAtMs = dueAt({ ...(at === undefined ? {} : { at }), ...(delayMs === undefined ? {} : { delayMs }) }, nowMs);
   const isRepeated = Object.values(schedule).some((value) => value !== undefined);

@@ -14,9 +14,8 @@ export interface RetryPolicy {
   readonly attempts: number;
   readonly backoff?: Backoff;
   /**
-   * Whether the thrown value is worth another try; every failure is unless given. It gets undefined if the handler did
-   * not throw: it took too long, or its transaction could not be committed. If `when` itself throws, the invocation is
-   * not tried again.
+   * Whether the thrown value is tried again; every failure is unless given. Undefined stands for a timeout, or a
+   * transaction that could not be committed. If `when` throws, the invocation is not tried again.
    */
   readonly when?: (thrown: unknown) => boolean;
 }

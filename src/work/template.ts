@@ -44,7 +44,7 @@ export function templateProblem(message: unknown): string | undefined {
 }
 
 /** The message; `given` replaces metadata of the template. */
-export function messageOf(template: Template, given: JsonObject & { id: string; timestamp: number }): Message {
+export function messageFrom(template: Template, given: JsonObject & { id: string; timestamp: number }): Message {
   const { kind, type, data, metadata = {} } = template;
   const { id: _id, timestamp: _timestamp, causation: _causation, ...kept } = metadata;
   const { id, timestamp, ...lineage } = given;

@@ -11,7 +11,7 @@ import type { Json } from "../message/json.ts";
 import { type AskOptions, ask, type Question } from "./ask.ts";
 import type { Attempt } from "./attempt.ts";
 import type { Launch } from "./lineage.ts";
-import type { MessageOptions, Outbox, OutboxRules, TimerOptions } from "./outbox.ts";
+import type { MessageOptions, Outbox, OutboxRules, TxTimerOptions } from "./outbox.ts";
 import { Refusal, type RefuseOptions } from "./refusal.ts";
 import { type Sql, sqlOf } from "./sql.ts";
 
@@ -21,6 +21,8 @@ export interface TxCell<T> {
   set(value: T): void;
   update(change: (value: T) => T): void;
   delete(): void;
+  /** The node of a computed value, which no handler may write. */
+  readonly node?: never;
 }
 
 /** A list of elements. */
@@ -59,20 +61,20 @@ export class Tx {
   // Cells -----------------------------------------------------------------------------------------------------------
 
   /** The value as this transaction sees it, its own writes included. */
-  get get(): <T>(cell: TxCell<T>) => T {
+  get get(): <T>(cell: Pick<TxCell<T>, "get">) => T {
     return (cell) => this.#attempt.within(() => cell.get());
   }
 
-  get set(): <T>(cell: TxCell<T>, value: T) => void {
+  get set(): <T>(cell: TxCell<T>, value: NoInfer<T>) => void {
     return (cell, value) => this.#attempt.within(() => cell.set(value));
   }
 
   /** Replaces the value by the one that `change` makes of it. */
-  get update(): <T>(cell: TxCell<T>, change: (value: T) => T) => void {
+  get update(): <T, const Next extends T>(cell: TxCell<T>, change: (value: T) => Next) => void {
     return (cell, change) => this.#attempt.within(() => cell.update(change));
   }
 
-  get delete(): (cell: Pick<TxCell<unknown>, "delete">) => void {
+  get delete(): (cell: Pick<TxCell<unknown>, "delete" | "node">) => void {
     return (cell) => this.#attempt.within(() => cell.delete());
   }
 
@@ -136,7 +138,7 @@ export class Tx {
   }
 
   /** Sets a timer of this space with the commit; one of the same name is replaced. */
-  get setTimer(): (timer: TimerOptions) => void {
+  get setTimer(): (timer: TxTimerOptions) => void {
     return (timer) => this.#outbox.setTimer(this.#attempt, this.#message, timer);
   }
 

@@ -1,4 +1,6 @@
-/** One connection in simulated time, over a stream that the test controls: backpressure and the time a line may take. */
+/**
+ * One connection in simulated time, over a stream that the test controls: backpressure and the time a line may take.
+ */
 import { describe, expect, test } from "vitest";
 import { FairShare } from "../../src/adapters/fair-share.ts";
 import { type ByteStream, NdjsonConnection } from "../../src/adapters/ndjson-connection.ts";

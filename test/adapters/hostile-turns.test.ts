@@ -1,6 +1,6 @@
 /**
- * The work that another client waits for beside a hostile one, counted in requests that are handled and tasks of the host, with and without the
- * hostile client in the same run. No clock is involved.
+ * The work that another client waits for beside a hostile one, counted in requests that are handled and tasks of the
+ * host, with and without the hostile client in the same run. No clock is involved.
  */
 import { describe, expect, test } from "vitest";
 import { FairShare } from "../../src/adapters/fair-share.ts";

@@ -1,4 +1,7 @@
-/** Kernels of apps for tests: in real time on both stores, and in simulated time on a disk that outlives a killed process. */
+/**
+ * Kernels of apps for tests: in real time on both stores, and in simulated time on a disk that outlives a killed
+ * process.
+ */
 import { join } from "node:path";
 import { onTestFinished } from "vitest";
 import type { AnyApp } from "../../src/app/caller.ts";
@@ -26,7 +29,7 @@ export async function openOn<A extends AnyApp>(
   return kernel;
 }
 
-/** One machine in simulated time, whose processes end without a warning. */
+/** One machine in simulated time; its processes end without a warning. */
 export class Machine {
   readonly world: SimulatedHost = simulatedHost(7);
   readonly disk = new MemoryDisk();
@@ -37,7 +40,7 @@ export class Machine {
     this.#process = host;
     const store = memoryStore({ host, disk: this.disk });
     const given = { host, store, leaseMs: 1_000, observe: () => undefined, ...options };
-    // Without `open`, whose import of the kernel is no work of the simulated host.
+    // Without `open`: its import of the kernel is no work of the simulated host.
     const kernel: unknown = await this.world.run(() => openApp(apps, given));
     return kernel as AppKernel<A>;
   }
@@ -50,7 +53,7 @@ export class Machine {
     return this.world.run(work);
   }
 
-  /** Time passes, and everything that is due in it happens. */
+  /** Advances time, and runs all work that is due. */
   async advance(ms: number): Promise<void> {
     await this.world.advance(ms);
   }

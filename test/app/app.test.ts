@@ -113,6 +113,17 @@ describe.each(STORES)("an app on %s", (store) => {
     ]);
   });
 
+  test("[A44] events after the call are yielded, however late the iteration begins, and none before it", async () => {
+    const kernel = await openOn(store, shop);
+    await kernel.command("Shop.Order", { price: 7 });
+    const events = kernel.events("Order.Placed");
+    await kernel.command("Shop.Order", { price: 8 });
+    for await (const { data } of events) {
+      expect(data).toEqual({ price: 8 });
+      break;
+    }
+  });
+
   test("[A23] several apps share a kernel, each with its own state", async () => {
     const other = app("other", ({ cell }) => {
       const prices = cell("prices", 100);

@@ -1,9 +1,11 @@
 /** An app in a process of its own, called over its socket, killed and started again. */
+import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { type Connected, connect } from "../../src/client/index.ts";
+import { open } from "../../src/index.ts";
 import { KernelProcess } from "../kernel/kernel-process.ts";
 import { scratchFolder } from "../repo/program.ts";
-import type { shop } from "./shop-app.ts";
+import { shop } from "./shop-app.ts";
 
 const APP = new URL("./shop-app.ts", import.meta.url).pathname;
 const PATIENCE_MS = 590_000;
@@ -28,6 +30,22 @@ describe("connect", () => {
       expect([type, data]).toEqual(["Order.Placed", { price: 30 }]);
       break;
     }
+  });
+
+  test("[A44] a client subscribes when events are asked for, before the iteration begins, and ends unread ones", async () => {
+    const socketPath = join(scratchFolder(), "kernel.sock");
+    await using kernel = await open(shop, { socketPath });
+    await using client = await connect<typeof shop>({ path: socketPath, timeoutMs: PATIENCE_MS });
+    const { streams } = kernel.kernel.loop;
+    const events = client.events("Order.Placed")[Symbol.asyncIterator]();
+    while (streams.size === 0) await new Promise<void>((resolve) => setImmediate(resolve));
+    await client.command("Shop.Order", { price: 8 });
+    expect(await events.next()).toMatchObject({ done: false, value: { type: "Order.Placed", data: { price: 8 } } });
+    await events.return?.();
+    const unread = client.events("Order.Placed")[Symbol.asyncIterator]();
+    await unread.return?.();
+    expect(await unread.next()).toMatchObject({ done: true });
+    while (streams.size > 0) await new Promise<void>((resolve) => setImmediate(resolve));
   });
 
   test("[A28] [A31] [A17] a live query goes on when the kernel was killed, and each event is committed once", async () => {

@@ -1,4 +1,7 @@
-/** Handlers of events in an app: transactions, and `run`, `commit`, `failed`, in simulated time with processes that are killed. */
+/**
+ * Handlers of events in an app: transactions, and `run`, `commit`, `failed`, in simulated time with processes that are
+ * killed.
+ */
 import { describe, expect, test } from "vitest";
 import { z } from "zod";
 import type { AppParts } from "../../src/app/parts.ts";
@@ -10,7 +13,7 @@ interface Order {
   price: number;
 }
 
-/** An app with one handler of the event `Order.Placed`, and a list of what it has committed. */
+/** An app with one handler of the event `Order.Placed`, and a list of its commits. */
 function shopWith(steps: Omit<Steps<Order, unknown>, "commit" | "failed">, told: string[] = []) {
   return app("shop", ({ cell, event }: AppParts) => {
     const log = cell<string[]>("log", []);

@@ -1,4 +1,4 @@
-/** Live queries of clients: what they share, and what reaches a reader. */
+/** Live queries of clients: shared effects, and the values of each reader. */
 import { describe, expect, test } from "vitest";
 import { app } from "../../src/app/app.ts";
 import type { MetricsView } from "../../src/kernel/metrics.ts";

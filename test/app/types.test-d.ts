@@ -1,12 +1,12 @@
 /**
- * The types of the public API. `npm run types` checks this file without running it: a line that follows `@ts-expect-error` must not
- * compile, and every other line must.
+ * The types of the public API. `npm run types` checks this file without running it: a line that follows
+ * `@ts-expect-error` must not compile, and every other line must.
  */
 import { expectTypeOf } from "vitest";
 import { z } from "zod";
 import type { Cell } from "../../src/cells/cell.ts";
 import type { Computed } from "../../src/cells/computed.ts";
-import { connect } from "../../src/client/index.ts";
+import { connect, type Status } from "../../src/client/index.ts";
 import { defineExtension, tool } from "../../src/extensions/index.ts";
 import { httpApp } from "../../src/http/index.ts";
 import {
@@ -20,12 +20,14 @@ import {
   index,
   type Json,
   type JsonObject,
+  type OnOptions,
   on,
   open,
   query,
   type,
   worker,
 } from "../../src/index.ts";
+import { createHooks } from "../../src/react/index.ts";
 import { testKernel } from "../../src/testing.ts";
 import type resize from "./resize.ts";
 
@@ -37,9 +39,16 @@ interface Item {
   tags?: string[];
 }
 
+interface Turn {
+  role: "user" | "assistant";
+  text: string;
+}
+
 const shop = app("shop", ({ cell, collection, computed, effect, event }) => {
   const prices = cell<number[]>("prices", []);
   const maybe = cell<Item>("maybe");
+  const turns = cell<Turn[]>("turns", []);
+  const byThread = cell<Record<string, Turn[]>>("byThread", {});
   const sum = computed("sum", () => prices.get().reduce((a, b) => a + b, 0));
   const placed = event("Order.Placed", type<{ price: number }>());
   const paid = event("Order.Paid", z.object({ price: z.number(), currency: z.string().default("EUR") }));
@@ -189,6 +198,9 @@ const shop = app("shop", ({ cell, collection, computed, effect, event }) => {
         tx.set(prices, []);
       },
     });
+    const shared: OnOptions = { retry: 3, failed: (_failure, tx) => tx.set(prices, []) };
+    on(paid, () => undefined, shared);
+    on(placed, { ...shared, run: () => 1 });
     // @ts-expect-error The option is unknown.
     on(paid, () => undefined, { onFailed: () => undefined });
   });
@@ -213,6 +225,18 @@ const shop = app("shop", ({ cell, collection, computed, effect, event }) => {
         tx.set(prices, ["1"]);
         // @ts-expect-error
         tx.update(prices, () => "1");
+        // @ts-expect-error
+        tx.update(prices, (all) => all.length);
+        // [A45] A literal in the result has the type of the cell, not `string`.
+        tx.update(turns, (all) => [...all, { role: "user", text: "hello" }]);
+        tx.update(turns, (all) => all.map((turn) => ({ ...turn, role: "assistant" })));
+        tx.update(byThread.key("a"), (all = []) => [...all, { role: "user", text: "hello" }]);
+        // @ts-expect-error No role has this name.
+        tx.update(turns, (all) => [...all, { role: "guest", text: "hello" }]);
+        // @ts-expect-error [A45] A computed value is not written.
+        tx.update(sum, (n) => n + 1);
+        // @ts-expect-error
+        tx.set(sum, 3);
         tx.push(prices, 3);
         tx.emit(placed, { price: order.price });
         // @ts-expect-error The data has the event's type.
@@ -320,7 +344,7 @@ rule("[A5] a command is a function or a definition", () => {
   app("parts", () => ({ commands: { "Parts.Count": 3 } }));
 });
 
-rule("[A14] [A6] the data of a command or event has the type of its value", () => shop);
+rule("[A14] [A6] [A45] the data of a command, an event and an update has the type of its value", () => shop);
 
 const billing = app("billing", () => ({
   commands: { "Billing.Pay": (data: { amount: number }) => ({ paid: data.amount }) },
@@ -347,6 +371,27 @@ rule("[A31] a client has the calls of the app", async () => {
   calls(client);
   // @ts-expect-error A name of another app.
   await client.command("Billing.Pay", { amount: 3 });
+});
+
+rule("[W68] hooks have the names, data and answers of the app", async () => {
+  const { useQuery, useCommand, useStatus } = createHooks(await connect<typeof shop>({ url: "https://shop.example" }));
+  const sum = useQuery("Shop.Sum");
+  expectTypeOf(sum.data).toEqualTypeOf<number | undefined>();
+  expectTypeOf(sum.isLoading).toEqualTypeOf<boolean>();
+  expectTypeOf(useQuery("Shop.All", { limit: 3 }).data).toEqualTypeOf<number[] | undefined>();
+  expectTypeOf(useStatus()).toEqualTypeOf<Status>();
+  // @ts-expect-error A command is no query.
+  useQuery("Shop.Order");
+  // @ts-expect-error The query takes data.
+  useQuery("Shop.All");
+  const order = useCommand("Shop.Order");
+  const result = await order.send({ price: 3 });
+  if (result.ok) expectTypeOf(result.value).toEqualTypeOf<{ orders: number }>();
+  else if (result.failure.reason === "TOO_DEAR") expectTypeOf(result.failure.data).toEqualTypeOf<{ most: number }>();
+  // @ts-expect-error
+  await order.send({ price: "3" });
+  // @ts-expect-error
+  useCommand("Shop.Sum");
 });
 
 rule("[T60] a kernel under test has the calls of the app", async () => {

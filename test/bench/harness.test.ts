@@ -1,4 +1,7 @@
-/** The benchmark harness: order of runs, ratios, verdicts and the command line. How we measure: `docs/decisions/0004-benchmarks.md`. */
+/**
+ * The benchmark harness: order of runs, ratios, verdicts and the command line. How we measure:
+ * `docs/decisions/0004-benchmarks.md`.
+ */
 import { describe, expect, test } from "vitest";
 import { joined } from "../../bench/harness/apart.ts";
 import type { Benchmark, Metric, Sample, System } from "../../bench/harness/benchmark.ts";

@@ -64,7 +64,7 @@ export class BoardServer {
     return new URL(this.#address).origin;
   }
 
-  /** It takes bytes from the network and does nothing with them. */
+  /** Reads bytes from the network and drops them. */
   freeze(): void {
     this.#child.kill("SIGSTOP");
   }

@@ -1,5 +1,6 @@
 /**
- * A process with a bus on a SQLite file: it publishes, handles, and writes its events to standard output, one line each:
+ * A process with a bus on a SQLite file: it publishes, handles, and writes its events to standard output, one line
+ * each:
  *
  *     ready                     the bus is started
  *     ack <name> <id>           an event was acknowledged

@@ -1,4 +1,7 @@
-/** The bus on a real file, looked at and changed from outside with plain SQL, as the authors of ADR 004 expect to be able to. */
+/**
+ * The bus on a real file, looked at and changed from outside with plain SQL, as the authors of ADR 004 expect to be
+ * able to.
+ */
 import { execFileSync } from "node:child_process";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";

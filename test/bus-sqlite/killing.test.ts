@@ -1,6 +1,6 @@
 /**
- * Real processes on a real file, killed with signal 9 at moments that a seed chooses from their output. The oracle is this
- * process: it knows the acknowledged events, and checks the file at the end.
+ * Real processes on a real file, killed with signal 9 at moments that a seed chooses from their output. The oracle is
+ * this process: it knows the acknowledged events, and checks the file at the end.
  */
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
@@ -34,7 +34,7 @@ async function allRows(store: Store): Promise<JournalRow[]> {
   }
 }
 
-/** The rules of a file whose processes have all come to rest. */
+/** The rules of a file when all its processes are at rest. */
 async function check(path: string, acknowledged: ReadonlyMap<string, number>): Promise<void> {
   await using store = await openSqliteStore({ path, host: systemHost() });
   const rows = await allRows(store);
@@ -166,7 +166,7 @@ async function publishAround(path: string, names: readonly string[]): Promise<nu
   return ids[half]!;
 }
 
-/** The part of an operator for events that were held at each kill, whose guilt is unknown. Returns their number. */
+/** The part of an operator for suspects: events that were held at each kill. Returns their number. */
 async function requeueSuspects(path: string): Promise<number> {
   await using store = await openSqliteStore({ path, host: systemHost() });
   const bus = new EventBus({ store, host: systemHost() });

@@ -1,11 +1,11 @@
 /**
- * A process whose last work is an event that a commit appended: no other work keeps it alive. Prints `heard` and how many it heard.
- * Argument: the file.
+ * A process whose last work is an event that a commit appended: no other work keeps it alive. Prints `heard` and how
+ * many it heard. Argument: the file.
  */
 import { argv } from "node:process";
 import { EventBus } from "../../src/bus/event-bus.ts";
 import { systemHost } from "../../src/host/system-host.ts";
-import { event } from "../../src/message/lineage.ts";
+import { eventMessage } from "../../src/message/lineage.ts";
 import { Replica } from "../../src/store/replica.ts";
 import { openSqliteStore } from "../../src/store/sqlite/index.ts";
 
@@ -20,7 +20,7 @@ bus.subscribe("Order.Placed", () => void (++heard === EVENTS && resolve()), { su
 await bus.start();
 for (let n = 0; n < EVENTS; n++) {
   const transaction = replica.transaction();
-  const message = event(host, "Order.Placed", { n });
+  const message = eventMessage(host, "Order.Placed", { n });
   transaction.entries.push({ message, topic: message.type, source: "shop", as: { status: "pending" } });
   await transaction.commit().outcome;
 }

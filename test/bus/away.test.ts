@@ -1,4 +1,4 @@
-/** A bus whose store loses its server: the same data come back, or data with another history. */
+/** A bus on a store that loses its server: the same data come back, or data with another history. */
 import { describe, expect, test } from "#test";
 import { EventBus } from "../../src/bus/event-bus.ts";
 import type { BusObservation } from "../../src/bus/observation.ts";
@@ -21,7 +21,7 @@ async function served() {
     return result;
   };
   await act(() => bus.start());
-  /** Published by a kernel whose line works. */
+  /** Published by a kernel with a working line. */
   const elsewhere = new EventBus({ host, store: other.store });
   return { host, server, line, bus, act, handled, elsewhere, kinds: () => observed.map(({ kind }) => kind) };
 }

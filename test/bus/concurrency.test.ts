@@ -6,7 +6,7 @@ import { deferred, type Setup, setup } from "./bus-setup.ts";
 const eventsOf = (topic: string, length: number) =>
   Array.from({ length }, (_, payload) => ({ topic, source: "test", payload }));
 
-/** A subscription whose handlers take 3 s each, and quick ones beside it. */
+/** A subscription with handlers of 3 s each, and a quick one beside it. */
 function slowAndQuick({ bus, host }: Setup) {
   const log: string[] = [];
   let running = 0;

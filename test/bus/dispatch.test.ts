@@ -8,7 +8,7 @@ import {
   SETTLE_PAUSE_MS,
   SUBSCRIPTION_LINE_MAX,
 } from "../../src/limits.ts";
-import { event as eventMessage } from "../../src/message/lineage.ts";
+import { eventMessage } from "../../src/message/lineage.ts";
 import type { Settlement } from "../../src/store/journal.ts";
 import { memoryStore } from "../../src/store/memory/memory-store.ts";
 import { deferred, recorder, setup, withFaults } from "./bus-setup.ts";

@@ -1,4 +1,6 @@
-/** The two gates before a handler, the slots of its subscription and the order of its key, and events that wait at them. */
+/**
+ * The two gates before a handler, the slots of its subscription and the order of its key, and events that wait at them.
+ */
 import { describe, expect, test } from "#test";
 import { EventRun } from "../../src/bus/event-run.ts";
 import { HeldEvents } from "../../src/bus/held-events.ts";
@@ -16,8 +18,8 @@ import { deferred, recorder, setup, withFaults } from "./bus-setup.ts";
 const SETTLE_MS = 10;
 
 /**
- * Publishes events 1, 2 and 3 to a handler that takes one at a time; the first is inside until it is let out. Settles take their time, so that
- * the give-back is still on its way when there is a slot.
+ * Publishes events 1, 2 and 3 to a handler that takes one at a time; the first is inside until it is let out. Settles
+ * take their time, so that the give-back is still on its way when there is a slot.
  */
 async function oneInside() {
   const made = setup();

@@ -24,8 +24,9 @@ async function append({ act, store }: Setup, topics: readonly string[]): Promise
 }
 
 /**
- * A bus in a process that is killed when the store has answered so many times; it does not see the last answer. `begun` are the events of which the
- * journal was told that their handling begins: a death before the handler is called cannot be told from one a moment later.
+ * A bus in a process that is killed when the store has answered so many times; it does not see the last answer. `begun`
+ * are the events of which the journal was told that their handling begins: a death before the handler is called cannot
+ * be told from one a moment later.
  */
 function mortalBus({ host, disk, another }: Setup, answers: number) {
   const process = simulatedProcess(host);

@@ -1,7 +1,8 @@
 /**
- * A world of one or two buses on one disk, whose subscriptions mix all options that can hold a handler up: concurrency, serial keys, retries,
- * handlers that end at once or later. Events come alone and together, also without a subscriber; buses are paused and resumed, failed
- * events requeued, subscriptions exchanged for others of the same name. No process dies and no store fails: so every handler is called exactly once for each attempt.
+ * A world of one or two buses on one disk, whose subscriptions mix all options that can hold a handler up: concurrency,
+ * serial keys, retries, handlers that end at once or later. Events come alone and together, also without a subscriber;
+ * buses are paused and resumed, failed events requeued, subscriptions exchanged for others of the same name. No process
+ * dies and no store fails: so every handler is called exactly once for each attempt.
  */
 import { EventBus } from "../../src/bus/event-bus.ts";
 import { pause } from "../../src/host/pause.ts";
@@ -176,7 +177,8 @@ export class OptionMix {
     this.sightings.handled++;
   }
 
-  // Actions -------------------------------------------------------------------------------------------------------------
+  // Actions
+  // -------------------------------------------------------------------------------------------------------------
 
   async #act(bus: EventBus): Promise<void> {
     const chance = this.#below(100);

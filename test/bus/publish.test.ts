@@ -3,7 +3,7 @@ import { BusError } from "../../src/bus/bus-error.ts";
 import { EventBus } from "../../src/bus/event-bus.ts";
 import { simulatedHost } from "../../src/host/simulated-host.ts";
 import { PAYLOAD_BYTES_MAX } from "../../src/limits.ts";
-import { event as eventMessage } from "../../src/message/lineage.ts";
+import { eventMessage } from "../../src/message/lineage.ts";
 import type { JournalEntry, Settlement } from "../../src/store/journal.ts";
 import { MemoryDisk } from "../../src/store/memory/memory-disk.ts";
 import { memoryStore } from "../../src/store/memory/memory-store.ts";

@@ -1,7 +1,7 @@
 /**
- * A store that takes its time, as one behind a disk does: calls wait in a queue, are done one after the other, and are answered
- * later, all through the host of their process. So a process can be killed or paused before a call is done, or after it was done
- * and before the answer. Some calls fail, before they were done or after.
+ * A store that takes its time, as one behind a disk does: calls wait in a queue, are done one after the other, and are
+ * answered later, all through the host of their process. So a process can be killed or paused before a call is done, or
+ * after it was done and before the answer. Some calls fail, before they were done or after.
  */
 import type { SimulatedHost } from "../../src/host/simulated-host.ts";
 import type { SimulatedProcess } from "../../src/host/simulated-process.ts";

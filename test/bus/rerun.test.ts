@@ -1,4 +1,7 @@
-/** A transactional handler that is run again begins like any other: within the bounds, and only while this process holds the event. */
+/**
+ * A transactional handler that is run again begins like any other: within the bounds, and only while this process holds
+ * the event.
+ */
 import { describe, expect, test } from "#test";
 import type { Event } from "../../src/bus/event.ts";
 import { Space } from "../../src/cells/space.ts";
@@ -9,7 +12,7 @@ import { deferred, recorder, setup, withFaults } from "./bus-setup.ts";
 
 const document = (id: string) => ({ scope: SHARED_SCOPE, id });
 
-/** A space without documents in memory: it has not loaded `a`, `b` and `c`, and whose loads wait for a gate. */
+/** A space that has not loaded `a`, `b` and `c`, with loads that wait for a gate. */
 async function unloaded(options: Parameters<typeof setup>[0] = {}) {
   const all = setup(options);
   const { host, store: inner } = all;

@@ -1,4 +1,7 @@
-/** Serial order where an event is not over for all subscribers, or other processes hold more events than one page of the journal. */
+/**
+ * Serial order where an event is not over for all subscribers, or other processes hold more events than one page of the
+ * journal.
+ */
 import { describe, expect, test } from "#test";
 import type { Event } from "../../src/bus/event.ts";
 import { JOURNAL_PAGE_ROWS } from "../../src/limits.ts";

@@ -1,6 +1,6 @@
 /**
- * A world of processes on one disk, from a seed: each publishes and handles; they are killed, paused, given wrong clocks and a
- * faulty store. Then the faults stop, and the end of every event is checked from outside.
+ * A world of processes on one disk, from a seed: each publishes and handles; they are killed, paused, given wrong
+ * clocks and a faulty store. Then the faults stop, and the end of every event is checked from outside.
  */
 import { EventBus } from "../../src/bus/event-bus.ts";
 import { Space } from "../../src/cells/space.ts";
@@ -51,7 +51,7 @@ export class BusSimulation {
   #living: Living[] = [];
   #faultsPerMille = 30;
   #published = 0;
-  /** Payload numbers whose publish was acknowledged to a living process, with their journal ids. */
+  /** Payload numbers of publishes acknowledged to a living process, with their journal ids. */
   readonly #acknowledged = new Map<number, number>();
   /** For each key, the events that the plain serial handler was called with, in order of the calls. */
   readonly #calls = new Map<string, number[]>(KEYS.map((key) => [key, []]));

@@ -1,6 +1,7 @@
 /**
- * Counters that are added to in every way there is, from one seed: by transactions and by handlers of two processes, each of which keeps
- * two documents, with cells that were made at the beginning, while readers come and go. Each addition counts once.
+ * Counters that are added to in every way there is, from one seed: by transactions and by handlers of two processes,
+ * each of which keeps two documents, with cells that were made at the beginning, while readers come and go. Each
+ * addition counts once.
  */
 import type { Cell } from "../../src/cells/cell.ts";
 import type { Space } from "../../src/cells/space.ts";

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "#test";
 import type { Cell } from "../../src/cells/cell.ts";
 import { ADDRESSES_UNREAD_MAX, CLOSED_STREAMS_MAX } from "../../src/limits.ts";
-import type { Address } from "../../src/scheduler/node.ts";
+import type { NodeAddress } from "../../src/scheduler/node.ts";
 import { SHARED_SCOPE } from "../../src/store/document.ts";
 import { rejected } from "../../src/store/rejection.ts";
 import { isLongRun, type LongPart, rounds, timeoutMs } from "../portable/long-run.ts";
@@ -53,7 +53,7 @@ async function dropped() {
   return { ...all, doc, x, drop, stored };
 }
 
-function addressesOf({ home }: Address): number {
+function addressesOf({ home }: NodeAddress): number {
   let count = 0;
   const open = [home.root];
   for (const { children } of open) {

@@ -1,4 +1,6 @@
-/** Pieces that another process takes up: with the same code, with other code, and with inputs that lie in other spaces. */
+/**
+ * Pieces that another process takes up: with the same code, with other code, and with inputs that lie in other spaces.
+ */
 import { describe, expect, test } from "#test";
 import type { Cell } from "../../src/cells/cell.ts";
 import { pattern } from "../../src/cells/pattern.ts";

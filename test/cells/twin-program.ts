@@ -151,7 +151,10 @@ export const programs: fc.Arbitrary<Program> = fc.record({
   steps: fc.array(fc.oneof(...steps), { minLength: 3, maxLength: 14 }),
 });
 
-/** The same with streams, and without gates: whether a gate is closed shows in how sends and runs take turns, and that is time. */
+/**
+ * The same with streams, and without gates: whether a gate is closed shows in how sends and runs take turns, and that
+ * is time.
+ */
 export const streamPrograms: fc.Arbitrary<Program> = fc.record({
   computed,
   processes: processes([undefined, 0, 1, 2], [0]),

@@ -1,4 +1,4 @@
-/** A working directory, the command in it, and a kernel with the app that has something of everything. */
+/** A working directory, the command in it, and a kernel with an app that has a part of every kind. */
 import { join } from "node:path";
 import type { Json } from "../../src/message/json.ts";
 import { COMPILE_CACHE, KernelProcess, MAIN } from "../kernel/kernel-process.ts";
@@ -20,7 +20,7 @@ export function setup() {
       .map((line) => JSON.parse(line));
   };
   const start = () => KernelProcess.start(cwd, INSPECTED_APP);
-  /** Asks until a row stands at a status; the time limit of the test ends what never does. */
+  /** Asks until a row has a status; the time limit of the test ends a wait in vain. */
   const untilStatus = async (topic: string, status: string) => {
     while ((await json("ls", "events", "--topic", topic, "--status", status)).length === 0);
   };

@@ -1,4 +1,7 @@
-/** `consumers`, and what the other verbs say of an event that waits for one: on a running kernel, and on the file of a stopped one. */
+/**
+ * `consumers`, and the output of other verbs about an event that waits for a consumer: on a running kernel, and on the
+ * file of a stopped one.
+ */
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import { openSqliteStore } from "../../src/store/sqlite/index.ts";

@@ -1,4 +1,4 @@
-/** `backup`, `restore`, and what `verify` says of copies and of rows that were removed by hand. */
+/** `backup`, `restore`, and the verdict of `verify` about copies and about rows that were removed by hand. */
 import { copyFileSync, existsSync, readdirSync } from "node:fs";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";

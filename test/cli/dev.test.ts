@@ -9,7 +9,7 @@ import { COMPILE_CACHE, MAIN } from "../kernel/kernel-process.ts";
 import { ROOT } from "../repo/program.ts";
 import { setup } from "./cli-setup.ts";
 
-/** `millrace dev`, as somebody at a terminal runs it. */
+/** `millrace dev`, as a user at a terminal runs it. */
 class Dev {
   readonly child: ChildProcess;
   output = "";
@@ -45,7 +45,7 @@ class Dev {
     }
   }
 
-  /** Resolves when neither it nor what it started holds its output open any more. */
+  /** Resolves when the process and its children have closed their output. */
   async gone(): Promise<void> {
     await this.#closed;
   }
@@ -96,7 +96,7 @@ describe("dev", () => {
     writeFileSync(file, text.replace("greeted`", "people greeted`"));
     await dev.said(/app\.ts changed; starting again[\s\S]*socket .*pid \d+/);
     expect(await ask("Greeter.Summary")).toBe("1 people greeted");
-    // What was computed is taken up again where the code is the same: nobody is told of nothing first.
+    // Computed values are resumed if their code is the same, without a first call with `undefined`.
     for (const name of ["app.log", "state.json", "state.yaml"])
       writeFileSync(join(cwd, "app", name), "what an app writes is no reason");
     writeFileSync(join(cwd, "app", "notes.ts"), "");

@@ -1,4 +1,4 @@
-/** An app that names and keeps things as somebody with bad intentions would. */
+/** An app with hostile names and documents. */
 import type { KernelParts } from "../../src/kernel/kernel-options.ts";
 import { capability } from "../../src/loop/define-capability.ts";
 import { transactional } from "../../src/loop/transactional.ts";

@@ -1,4 +1,4 @@
-/** What others have put into the journal, documents and names does not drive the terminal of whoever looks at it. */
+/** Control characters in the journal, documents and names do not reach the reader's terminal. */
 import { expect, test } from "vitest";
 import { COMPILE_CACHE, KernelProcess, MAIN } from "../kernel/kernel-process.ts";
 import { type Ended, runProgram } from "../repo/program.ts";
@@ -10,7 +10,7 @@ const DRIVES = /[\u0000-\u0009\u000b-\u001f\u007f-\u009f\u2028-\u202e\u2066-\u20
 /** A line that a text of others has made. */
 const FORGED = /^9 {3}done/m;
 
-/** A kernel to which somebody has sent what drives a terminal, and has been refused. */
+/** A kernel that has refused messages with control characters. */
 async function attackedKernel() {
   const { cwd, millrace } = setup();
   const kernel = await KernelProcess.start(cwd, APP);
@@ -60,7 +60,7 @@ test("[K59] [K155] verbs escape text that drives a terminal or forges a line, an
   const plain = stdout.replace(/\u001b\[(?:0|1|2|22|31|32|39)m/g, "");
   isHarmless({ code: 0, stdout: plain, stderr: "" });
 
-  // Errors quote what was sent: to who sent it, and in the kernel's own output.
+  // Errors quote the message: to its sender, and in the kernel's own output.
   const refused = await millrace("send", "Text.Refuse", JSON.stringify(HOSTILE));
   expect(refused).toMatchObject({ code: 1, stderr: expect.stringContaining("will not have \\u001b[2J") });
   isHarmless(refused);

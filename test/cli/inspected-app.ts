@@ -1,12 +1,15 @@
-/** An app with something of everything that the looking verbs explain: a commit, derived values seen and unseen, an event that fails, a timer. */
+/**
+ * An app with a part of every kind that reading verbs explain: a commit, derived values observed and unobserved, an
+ * event that fails, a timer.
+ */
 import { existsSync } from "node:fs";
 import { index } from "../../src/cells/collection.ts";
 import type { KernelParts } from "../../src/kernel/kernel-options.ts";
 import { capability } from "../../src/loop/define-capability.ts";
-import type { HandlerContext } from "../../src/loop/mailbox-actor.ts";
+import type { CapabilityContext } from "../../src/loop/mailbox-actor.ts";
 import { transactional } from "../../src/loop/transactional.ts";
 
-/** What is computed is kept, so that a stopped kernel's file knows of it. */
+/** Computed values are stored, so that the file of a stopped kernel has them. */
 export const version = "1";
 
 export default ({ space, bus }: KernelParts) => {
@@ -17,7 +20,7 @@ export default ({ space, bus }: KernelParts) => {
   bus.subscribe(
     "Order.Refused",
     () => {
-      // Fails until somebody has repaired what was wrong.
+      // Fails until the fault is repaired.
       if (!existsSync("repaired")) throw new Error("the printer is on fire");
     },
     { subscriberId: "printer" },
@@ -52,7 +55,7 @@ export default ({ space, bus }: KernelParts) => {
       durable: "unawaited",
       commands: {
         "Clerk.Remind": {
-          handle: async (data: { price: number }, { command, query }: HandlerContext) => {
+          handle: async (data: { price: number }, { command, query }: CapabilityContext) => {
             await query("Syscall.Ping", null);
             const message = { kind: "command", type: "Shop.Order", data };
             return command("Timer.Set", { delayMs: 1, message });

@@ -198,7 +198,7 @@ describe("a running kernel", () => {
     );
     expect(await millrace("why", "nothing-of-that-name")).toMatchObject({
       code: 1,
-      stderr: expect.stringMatching(/^millrace: nothing is called nothing-of-that-name: [^?]*\n$/),
+      stderr: expect.stringMatching(/^millrace: there is no event, .* node nothing-of-that-name; [^?]*\n$/),
     });
     expect((await millrace("why", "averge")).stderr).toMatch(/; did you mean average\? see "millrace ls"\n$/);
     await client.close();
@@ -290,7 +290,7 @@ describe("a stopped kernel's file", () => {
     const { id } = failed as { id: number };
     expect((await millrace("show", "event", String(id))).stdout).toMatch(/^event \d+\n\{\n {2}"id": \d+/);
     expect(await millrace("show", "nothing")).toMatchObject({ code: 1, stdout: "" });
-    // What was there before, and what ran, only the kernel knew.
+    // Only the running kernel knows earlier values and runs.
     expect((await millrace("trace", orderId)).stdout.split("\n")[1]).toBe("├─ orders   [30,12]");
     expect((await millrace("why", orderId)).stdout).toMatch(/done\n {2}answered/);
     expect((await millrace("why", String(id))).stdout).toMatch(/failed after one attempt/);

@@ -10,7 +10,7 @@ import { openDocumentNames } from "../../src/kernel/document-names.ts";
 import type { Message } from "../../src/message/envelope.ts";
 import type { Json } from "../../src/message/json.ts";
 import type { DocumentRef } from "../../src/store/document.ts";
-import { Link } from "../../src/store/postgres/link.ts";
+import { DatabaseLink } from "../../src/store/postgres/link.ts";
 import { resolveOptions } from "../../src/store/postgres/options.ts";
 import { openPostgresStore } from "../../src/store/postgres/store.ts";
 import { openSqliteStore } from "../../src/store/sqlite/index.ts";
@@ -33,7 +33,7 @@ async function setup() {
   const cwd = scratchFolder();
   const name = `c${process.pid}_${++databases}`;
   const sql = async (text: string, url: string) => {
-    const link = await Link.open(resolveOptions({ url }));
+    const link = await DatabaseLink.open(resolveOptions({ url }));
     const rows = await link.query(text);
     await link.close();
     return rows;
@@ -149,7 +149,7 @@ describe.skipIf(NO_POSTGRES !== undefined)("the command on Postgres", () => {
   test("[K194] pg start runs a server that a kernel can use, and a signal ends it", async () => {
     const cwd = scratchFolder();
     const parent = scratchFolder();
-    // As root, the server runs as another user, who must be able to enter it.
+    // As root, the server runs as another user, with access to the folder.
     chmodSync(parent, 0o755);
     const data = join(parent, "postgres");
     const port = 20_000 + (process.pid % 20_000);

@@ -50,7 +50,7 @@ describe.for(["a running kernel", "a stopped kernel's file"] as const)("%s", (wh
       ...{
         code: 1,
         stdout: "0 put back\n",
-        stderr: `millrace: not failed, nor settled without a consumer, so left as they are: ${ids[0]}\n`,
+        stderr: `millrace: no failed event, and none without a consumer: ${ids[0]}; "millrace ls events" lists them\n`,
       },
     });
   });

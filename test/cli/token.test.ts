@@ -7,8 +7,8 @@ import { setup } from "./cli-setup.ts";
 
 const SHOP_APP = join(import.meta.dirname, "..", "app", "shop-app.ts");
 
-async function startHttp(cwd: string): Promise<{ kernel: KernelProcess; url: string }> {
-  const kernel = await KernelProcess.start(cwd, SHOP_APP, MAIN, ["--http", "0"]);
+async function startHttp(cwd: string, port = "0"): Promise<{ kernel: KernelProcess; url: string }> {
+  const kernel = await KernelProcess.start(cwd, SHOP_APP, MAIN, ["--http", port]);
   await kernel.said(/ {2}http http:\S+/);
   const [, url] = / {2}http (http:\S+)/.exec(kernel.output) as unknown as [string, string];
   return { kernel, url };
@@ -34,6 +34,17 @@ describe("millrace token", () => {
 });
 
 describe("millrace start --http", () => {
+  test("[W37] a port with + gives way to another kernel, and a port without it is refused", async () => {
+    const { url: first } = await startHttp(setup().cwd);
+    const port = new URL(first).port;
+    const { url: second } = await startHttp(setup().cwd, `${port}+`);
+    for (const url of [first, second]) expect((await fetch(`${url}/livez`)).status).toBe(200);
+    const { millrace } = setup();
+    const refused = await millrace("start", SHOP_APP, "--http", port);
+    expect([refused.code, refused.stderr]).toEqual([1, expect.stringContaining("choose another port")]);
+    expect((await millrace("start", SHOP_APP, "--http", "+")).code).toBe(2);
+  });
+
   test("[W58] a stream that resumes after a killed kernel loses no event and gets none twice", async () => {
     const { cwd, json } = setup();
     const first = await startHttp(cwd);

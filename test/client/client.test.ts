@@ -9,7 +9,7 @@ import { Kernel } from "../../src/kernel/kernel.ts";
 import { capability } from "../../src/loop/define-capability.ts";
 import type { Message } from "../../src/message/envelope.ts";
 import { Failure } from "../../src/message/error-data.ts";
-import { command } from "../../src/message/lineage.ts";
+import { commandMessage } from "../../src/message/lineage.ts";
 import { memoryStore } from "../../src/store/memory/memory-store.ts";
 import { serve } from "../adapters/socket-setup.ts";
 import { KernelProcess, LEDGER_APP } from "../kernel/kernel-process.ts";
@@ -101,7 +101,7 @@ describe("requests", () => {
     await using client = await kernel.connect();
     const first = await client.emit("Some.Thing", { n: 1 });
     expect(await client.emit("Some.Thing", { n: 1 })).toBeGreaterThan(first);
-    const request = command(systemHost(), "Journal.Publish", { type: "Some.Thing", data: { n: 2 } });
+    const request = commandMessage(systemHost(), "Journal.Publish", { type: "Some.Thing", data: { n: 2 } });
     const answers = [await client.request(request), await client.request(request)];
     expect(answers[1]?.data).toEqual(answers[0]?.data);
     await expect(client.emit("Sys.Routed", null)).rejects.toMatchObject({ code: 422 });
@@ -253,7 +253,7 @@ describe("a lost connection", () => {
     const kernel = await KernelProcess.start(scratchFolder(), LEDGER_APP);
     await using client = await kernel.connect();
     await using other = await kernel.connect();
-    const request = command(systemHost(), "Gate.Hold", null);
+    const request = commandMessage(systemHost(), "Gate.Hold", null);
     const held = client.request(request);
     await kernel.said(/holding/);
     expect(await other.request(request)).toMatchObject({ kind: "error", data: { code: 409 } });

@@ -5,7 +5,7 @@ import { describe, expect, onTestFinished, test } from "vitest";
 import { Client } from "../../src/client/client.ts";
 import { systemHost } from "../../src/host/system-host.ts";
 import type { Message } from "../../src/message/envelope.ts";
-import { event, query } from "../../src/message/lineage.ts";
+import { eventMessage, queryMessage } from "../../src/message/lineage.ts";
 import { scratchFolder } from "../repo/program.ts";
 
 /** A server that answers on demand, and keeps its requests. */
@@ -50,14 +50,14 @@ describe("requests that are not sent", () => {
     for (const data of [Number.NaN, -0, 1n, { at: new Date(0) }, { a: undefined }, undefined, "\ud800", cycle]) {
       await expect(client.query("Some.Thing", data as never)).rejects.toMatchObject({ name: "Failure", code: 422 });
     }
-    await expect(client.request(event(host, "Some.Thing", 1))).rejects.toMatchObject({ code: 422 });
+    await expect(client.request(eventMessage(host, "Some.Thing", 1))).rejects.toMatchObject({ code: 422 });
     expect(lines).toEqual([]);
   });
 
   test("[K169] a second request with a waiting id is 409, and the first request gets its answer", async () => {
     const { path, lines, answer } = await server();
     await using client = await Client.connect({ path });
-    const request = query(host, "Some.Thing", "first");
+    const request = queryMessage(host, "Some.Thing", "first");
     const first = client.request(request);
     const second = await client.request({ ...request, data: "second" });
     expect(second).toMatchObject({ kind: "error", data: { code: 409 }, metadata: { causation: request.metadata.id } });

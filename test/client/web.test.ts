@@ -15,7 +15,7 @@ async function take<T>(values: AsyncIterable<T>, count: number): Promise<T[]> {
   return taken;
 }
 
-/** A server between client and kernel, whose connections can be cut, or fall silent. */
+/** A server between client and kernel; its connections can be cut, or fall silent. */
 async function cuttable(target: string): Promise<{ readonly url: string; cut(): void }> {
   const sockets = new Set<Socket>();
   const server = createServer((near) => {

@@ -1,6 +1,7 @@
 /**
- * A clone of the repository as its users have it: the two commands, a conversation over the socket, and `kill -9` at random moments under
- * load, while it starts as well as while it works. What is left is checked from outside: over the socket, and in the file itself.
+ * A clone of the repository as its users have it: the two commands, a conversation over the socket, and `kill -9` at
+ * random moments under load, during start and work. The result is checked from outside: over the socket, and in the
+ * file itself.
  */
 import { spawn } from "node:child_process";
 import { once } from "node:events";
@@ -30,7 +31,7 @@ function dice(seed: number): (below: number) => number {
   };
 }
 
-/** A clone in an empty directory. What is installed is that of this one, unless the run is long and installs for itself. */
+/** A clone in an empty directory, with the packages of this one, unless the run is long and installs its own. */
 async function clone({ install }: { install: boolean }): Promise<string> {
   const folder = join(scratchFolder(), "clone");
   const cloned = await runProgram("git", ["clone", "--quiet", ROOT, folder]);

@@ -1,8 +1,9 @@
 /**
- * Rot: one bit of a synced, live payload changes on the disk. SQLite does not notice (it has no page checksums), so `verify` must.
+ * Rot: one bit of a synced, live payload changes on the disk. SQLite does not notice (it has no page checksums), so
+ * `verify` must.
  *
- * A flip counts when it strikes something that the store still tells: the journal's rows and the documents read differently, or no
- * longer at all. Text that is only left over in free space may rot unseen.
+ * A flip counts if it changes live data: the journal's rows or the documents read differently, or cannot be read. A
+ * flip in free space does not count.
  */
 import { SeededRandom } from "../../src/host/seeded-random.ts";
 import { placeImage } from "./crash-everywhere.ts";
@@ -14,14 +15,14 @@ import { openStore } from "./store-setting.ts";
 
 export interface FlipTally {
   flips: number;
-  /** Flips that changed what the store tells. */
+  /** Flips that changed the data read from the store. */
   struck: number;
   /** Of these, those that `verify` reported. */
   detected: number;
   readonly undetected: string[];
 }
 
-/** What a store tells, and whether it finds itself in order. */
+/** The data of a store as a digest, and whether `verify` finds it in order. */
 interface Telling {
   readonly digest: string;
   readonly ok: boolean;
@@ -81,7 +82,7 @@ async function listen(path: string, history: History): Promise<Telling> {
   }
 }
 
-/** A store that cannot be read any more tells something else than before, too. */
+/** A store that cannot be read has a digest of its own. */
 async function digestOf(read: () => Promise<ImageFacts>): Promise<string> {
   try {
     return (await read()).digest();

@@ -1,6 +1,6 @@
 /**
- * The program whose log cannot be copied: the first sync of the thread that copies it fails. It writes until the store refuses, and says with which
- * words. Its argument is the path of the database.
+ * The program whose log cannot be copied: the first sync of the copying thread fails. It writes until the store
+ * refuses, and prints the refusal. Its argument is the path of the database.
  */
 import { systemHost } from "../../src/host/system-host.ts";
 import { StoreError } from "../../src/store/store.ts";
@@ -10,7 +10,7 @@ import { openStore } from "./store-setting.ts";
 
 const [, , path = ""] = process.argv;
 const host = systemHost();
-// A commit does not sync, so that whatever does is the copying. Only a log that begins syncs its head.
+// Commits do not sync, so the first sync is that of the copy. Only a new log syncs its head.
 const store = await openStore({ path, durability: "process", checkpointThread: true });
 await store.append([entry({ id: host.id() })]);
 arm("sync", 1, "EIO");

@@ -1,11 +1,11 @@
 /**
- * Rebuilds the disk at every position of a recording, in the ways in which a crash there may leave it, and has each image checked.
+ * Rebuilds the disk at every position of a recording, as a crash there may leave it, and has each image checked.
  *
- * | image | built after each                | holds                                           |
- * |-------|---------------------------------|-------------------------------------------------|
- * | kill  | change, acknowledgement         | every write so far                              |
- * | power | sync, acknowledgement           | what was synced                                 |
- * | torn  | record, while something is not synced | what was synced and a random part of the rest |
+ * | image | built after each                 | holds                                     |
+ * |-------|----------------------------------|-------------------------------------------|
+ * | kill  | change, acknowledgement          | every write so far                        |
+ * | power | sync, acknowledgement            | synced data                               |
+ * | torn  | record, if some data is unsynced | synced data and a random part of the rest |
  */
 import { mkdirSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -32,7 +32,7 @@ export class CrashTally {
   /** Acknowledged deeds looked for, summed over all images. */
   acknowledged = 0;
   readonly #faulty: Record<ImageKind, Map<Fault, number>> = { kill: new Map(), power: new Map(), torn: new Map() };
-  /** The first few, for whoever has to find out why. */
+  /** The first few, to find the cause. */
   readonly examples: string[] = [];
 
   add(kind: ImageKind, position: number, acknowledged: number, findings: readonly Finding[]): void {
@@ -85,7 +85,7 @@ export async function crashEverywhere(options: CrashOptions, tally: CrashTally):
   }
 }
 
-/** True when the mark acknowledges something. */
+/** True for a mark that acknowledges an operation. */
 function tell(history: History, text: string): boolean {
   const mark = JSON.parse(text) as HistoryMark;
   history.apply(mark);

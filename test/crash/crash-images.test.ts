@@ -1,6 +1,7 @@
 /**
- * Layer 2: record once, crash everywhere. A workload runs once under the recorder; the disk is rebuilt as a crash at each of its
- * positions may leave it, and the real store must open every one of these images and have all that was acknowledged.
+ * Layer 2: record once, crash everywhere. A workload runs once under the recorder; the disk is rebuilt as a crash at
+ * each of its positions may leave it, and the real store must open every one of these images and have all that was
+ * acknowledged.
  */
 import { describe, expect, test } from "vitest";
 import { SeededRandom } from "../../src/host/seeded-random.ts";
@@ -44,7 +45,7 @@ describe.skipIf(shim.kind === "skipped")("record once, crash everywhere", () => 
   }, async () => {
     const tally = new CrashTally();
     const { directory, record } = setup();
-    // What lies between two writes differs from run to run; the log of this run is what the images are made of.
+    // The timing between two writes differs from run to run; the images are made from the log of this run.
     const records = await record({ seed: SEED, rounds: 6, durability: "power", checkpointThread: true });
     await crashEverywhere({ records, directory, random: new SeededRandom(SEED, 1), tornPerPosition: 1 }, tally);
     console.log(`crash images, the log copied by a thread (seed ${SEED}): ${tally.summary()}`);
@@ -74,7 +75,7 @@ describe.skipIf(shim.kind === "skipped")("record once, crash everywhere", () => 
       expect(tally.faulty("lost", "power")).toBeGreaterThan(0);
       expect(tally.faulty("lost", "torn")).toBeGreaterThan(0);
       expect(tally.faulty("lost", "kill")).toBe(0);
-      // What such a store loses it loses from the end: never a part of a commit, never an effect without its receipt.
+      // The loss is at the end: never a part of a commit, and never an effect without its receipt.
       expect(tally.faulty("partial") + tally.faulty("double") + tally.faulty("corrupt")).toBe(0);
     });
 

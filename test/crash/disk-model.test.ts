@@ -1,4 +1,7 @@
-/** The crash harness's own ground: what its model of a disk keeps and loses. A model that is too kind would prove nothing. */
+/**
+ * The crash harness's own model of a disk: the data that it keeps and loses. A model that keeps too much would prove
+ * little.
+ */
 import { describe, expect, test } from "vitest";
 import { SeededRandom } from "../../src/host/seeded-random.ts";
 import { DiskModel, type Image } from "./disk-model.ts";

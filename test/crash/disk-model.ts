@@ -1,11 +1,12 @@
 /**
- * A directory as a disk might hold it at any moment of a recorded log: what was written, what of that was synced, and what a
- * power loss may leave of the rest. The fault model, which is POSIX without the favours of any one file system:
+ * A directory as a disk may hold it at any moment of a recorded log: written data, synced data, and the data that a
+ * power loss may leave. The fault model is POSIX without the guarantees of any one file system:
  *
  * - a process kill keeps every write that returned;
- * - a power loss keeps the content of a file as of its last sync; of each later write and truncation any part may be there or
- *   not, in any order, torn at sectors of 512 bytes;
- * - a sync that failed may have been the last chance of the writes before it: the system forgets them, a later sync succeeds;
+ * - a power loss keeps the content of a file as of its last sync; any part of each later write and truncation may be
+ * there, in any order, torn at sectors of 512 bytes;
+ * - a sync that failed may have been the last chance of the writes before it: the system forgets them, and a later sync
+ * succeeds;
  * - names come and go with the directory's own sync; until then a new file may be missing and a deleted one back.
  */
 import type { SeededRandom } from "../../src/host/seeded-random.ts";
@@ -21,7 +22,7 @@ type Change = Extract<IoRecord, { kind: "write" | "truncate" }>;
 interface Inode {
   readonly live: Content;
   readonly synced: Content;
-  /** What was done since the last sync, oldest first. */
+  /** Changes since the last sync, oldest first. */
   unsynced: Change[];
 }
 
@@ -67,12 +68,12 @@ export class DiskModel {
     return new Map(Array.from(this.#live, ([name, inode]) => [name, inode.live.bytes()]));
   }
 
-  /** The power went: only what was synced is there. */
+  /** After a power loss: synced data only. */
   afterPowerLoss(): Image {
     return new Map(Array.from(this.#durable, ([name, inode]) => [name, inode.synced.bytes()]));
   }
 
-  /** The power went while the disk was writing: a random part of what was not synced is there too, some of it torn. */
+  /** After a power loss during writes: synced data, and a random part of the rest, some of it torn. */
   afterTornPowerLoss(random: SeededRandom): Image {
     const names = random.below(2) === 0 ? this.#live : this.#durable;
     const keepOf8 = random.below(9);
@@ -122,7 +123,7 @@ function tear(content: Content, change: Extract<Change, { kind: "write" }>, rand
   }
 }
 
-/** Bytes that grow; what was never written reads as zero. */
+/** Bytes that grow; unwritten bytes read as zero. */
 class Content {
   #buffer: Buffer = Buffer.alloc(0);
   #length = 0;

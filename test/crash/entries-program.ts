@@ -1,6 +1,6 @@
 /**
- * The program whose every write is recorded while it handles invocations at every entry point of a kernel. It marks each one when it begins
- * and when its sender is told. It runs under the shim; its argument is an `EntriesPlan` as JSON.
+ * The recorded program: it handles invocations at every entry point of a kernel, and marks the start of each and the
+ * answer to its sender. It runs under the shim; its argument is an `EntriesPlan` as JSON.
  */
 import { SeededRandom } from "../../src/host/seeded-random.ts";
 import { systemHost } from "../../src/host/system-host.ts";

@@ -1,7 +1,7 @@
 /**
- * Crash images of a kernel at work: the disk is rebuilt as a crash at a position of the recording may leave it, and a kernel is opened on it.
- * It finishes the work that was left, and answers repeats from the receipts. Each acknowledged invocation of every entry point took effect
- * once, and no other twice.
+ * Crash images of a kernel at work: the disk is rebuilt as a crash at a position of the recording may leave it, and a
+ * kernel is opened on it. It finishes the work that was left, and answers repeats from the receipts. Each acknowledged
+ * invocation of every entry point took effect once, and no other twice.
  */
 import { mkdirSync, rmSync } from "node:fs";
 import { join } from "node:path";

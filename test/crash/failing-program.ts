@@ -1,8 +1,8 @@
 /**
- * The program whose files fail. For each fault of its plan it runs a short workload on a fresh file while one call fails, looks
- * whether the store behaves as promised, and goes on with the next: a process that dies of a fault fails the whole test. Run a
- * second time, as another process, it goes on with every file of the first.
- * Its marks say which trial the deeds belong to, so that whoever reads the log can check each one's disk.
+ * The program whose files fail. For each fault of its plan it runs a short workload on a new file while one call fails,
+ * checks the store's promises, and goes on with the next fault: a process that dies of a fault fails the whole test.
+ * Run a second time, as another process, it goes on with every file of the first run. Its marks name the trial of each
+ * operation, so that a reader of the log can check each disk.
  */
 import { join } from "node:path";
 import { type Store, StoreError } from "../../src/store/store.ts";
@@ -30,14 +30,14 @@ export interface FailingPlan {
   readonly resume?: readonly string[];
 }
 
-/** What the program saw of one trial; the disk is for the reader of the log to judge. */
+/** The observations of one trial; the reader of the log judges the disk. */
 export interface TrialReport {
   readonly trial: string;
-  /** Whether the fault came at all. */
+  /** Whether the fault struck. */
   readonly struck: boolean;
-  /** Reasons and codes with which deeds were refused while it lasted. */
+  /** Reasons and codes of operations that were refused during the fault. */
   readonly refusals: readonly string[];
-  /** What broke a promise. */
+  /** Broken promises. */
   readonly problems: readonly string[];
 }
 
@@ -51,7 +51,8 @@ const plan = JSON.parse(process.argv[2] ?? "{}") as FailingPlan;
 if (plan.resume) for (const trial of plan.resume) await resume(trial);
 else {
   await failEverywhere();
-  // A clean exit would let the engine copy what is left in the logs of stopped stores; whoever is next should find them as they are.
+  // Killed, because a clean exit lets the engine copy the logs of stopped stores; the next process needs them
+  // unchanged.
   process.kill(process.pid, "SIGKILL");
 }
 
@@ -112,7 +113,7 @@ function tell(text: FailingMark): void {
   mark(JSON.stringify(text));
 }
 
-/** Opening, and the calls that are no deeds, may fail too: with a code that tells the caller what happened. */
+/** Opening, and calls that are not operations of the workload, may fail too: with a code for the caller. */
 async function attempt<T>(refusals: string[], run: () => Promise<T>): Promise<T | undefined> {
   try {
     return await run();
@@ -123,7 +124,7 @@ async function attempt<T>(refusals: string[], run: () => Promise<T>): Promise<T 
   }
 }
 
-/** Whatever cannot be written, what is there can be read, as long as the store has not stopped. */
+/** Stored data can be read although writes fail, as long as the store has not stopped. */
 async function readProblems(store: Store, hasStopped: boolean): Promise<string[]> {
   try {
     await store.query({ limit: 10 });

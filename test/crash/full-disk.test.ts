@@ -1,6 +1,6 @@
 /**
- * Layer 4, without a shim: a file system of a few megabytes that is really full. Mounting one needs root; where that is not
- * permitted the injected ENOSPC of `io-errors.test.ts` stands alone, and this file says so.
+ * Layer 4, without a shim: a file system of a few megabytes that is really full. Mounting one needs root; where that is
+ * not permitted the injected ENOSPC of `io-errors.test.ts` stands alone, and this file says so.
  */
 import { appendFileSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -38,7 +38,7 @@ describe.skipIf(disk === undefined)("a disk that is really full", () => {
     expect(before.acknowledged.length).toBeGreaterThan(10);
     await expectAll(store, before.acknowledged);
     expect((await store.append([entryOf(eventOf("still", 0))])).kind).toBe("rejected");
-    // A file that does not fit is refused by name, and leaves nothing in the way of a later try.
+    // A file that does not fit is refused by name, and does not prevent a later attempt.
     fill(ballast);
     const other = { path: join(directory, "other.db"), durability: "power" } as const;
     await expect(openStore(other)).rejects.toBeInstanceOf(StoreError);

@@ -1,7 +1,7 @@
 /**
- * The one piece of business that all crash tests do, and its traces. An event of topic `work` is handled by one commit that must
- * leave all of its traces or none: a receipt document (absent before), one more in a counter, an effect in the journal, a due row,
- * and the event settled. So at any moment: receipts of a counter = its count, whatever crashed when.
+ * The workload that all crash tests share, and its traces. One commit handles an event of topic `work`, and must leave
+ * all of its traces or none: a receipt document (absent before), an increment of a counter, an effect in the journal, a
+ * due row, and the settled event. So at any moment the receipts of a counter equal its count.
  */
 import type { Message } from "../../src/message/envelope.ts";
 import type { Json, JsonObject } from "../../src/message/json.ts";
@@ -33,7 +33,7 @@ export function entryOf(event: Published): JournalEntry {
   };
 }
 
-/** What was published, from the row that keeps it. */
+/** The published event, from its journal row. */
 export function publishedIn(row: JournalRow): Published {
   const id = row.message?.metadata.id;
   if (id === undefined) throw new Error(`journal row ${row.id} is unreadable: ${row.unreadable}`);
@@ -99,7 +99,7 @@ export class Author {
   }
 }
 
-/** Handles a claimed event. Whoever shares a lane with others must expect `stale`, and try again. */
+/** Handles a claimed event. Callers that share a lane must expect `stale`, and try again. */
 export async function handle(
   store: Store,
   author: Author,
@@ -139,7 +139,7 @@ export async function handlingOf(
       { ...receipt, operations: [{ op: "set", path: [], value: { event: event.id, lane, text: event.text } }] },
       counted,
     ],
-    // A command, so that those who claim events leave it alone and its presence stays telling.
+    // A command, so that claims of events do not take it, and its presence is conclusive.
     entries: [
       {
         message: messageOf("command", effectIdOf(event.id), { text: event.text }),

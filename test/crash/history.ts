@@ -1,6 +1,7 @@
 /**
- * What the recorded program said about itself: every deed it began, and the answer it got. Marks in the log carry it, so a deed is
- * acknowledged at exactly one position among the writes and syncs, and anything acknowledged before a crash must be there after.
+ * The operations that the recorded program began, and their answers, from the marks in the log. An operation is
+ * acknowledged at exactly one position among the writes and syncs. Operations acknowledged before a crash must be there
+ * after it.
  */
 import type { Published } from "./handling.ts";
 
@@ -15,7 +16,7 @@ export type Deed =
   | { readonly kind: "write"; readonly key: string; readonly text: string }
   | { readonly kind: "retain" };
 
-/** What the answer told: ids of published events, or what was claimed. */
+/** The answer: ids of published events, or claims. */
 export interface Answer {
   readonly ids?: readonly number[];
   readonly claims?: readonly { readonly id: number; readonly attempt: number }[];
@@ -42,7 +43,7 @@ export interface KnownEvent extends Published {
 }
 
 export interface LedgerKey {
-  /** Deed number to what it wrote. */
+  /** The written texts, by the number of the operation. */
   readonly begun: Map<number, string>;
   acknowledged: number;
 }
@@ -82,7 +83,7 @@ export class History {
     return event;
   }
 
-  /** What was acknowledged stays so, even if somebody begins it again. */
+  /** An acknowledged operation stays acknowledged, even if it begins again. */
   #progress(n: number, deed: Deed, progress: Progress): void {
     switch (deed.kind) {
       case "publish":

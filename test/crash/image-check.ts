@@ -1,8 +1,9 @@
 /**
- * The checker: opens the store in a directory that a crash may have left, lets it recover, and compares what it tells with what
- * the history says was acknowledged. Rules: J1 (acknowledged is durable), J3 (handled once), S4 (a commit lands as a whole).
+ * The checker: opens the store in a directory that a crash may have left, lets it recover, and compares its data with
+ * the acknowledged operations of the history. Rules: J1 (acknowledged is durable), J3 (handled once), S4 (a commit is
+ * made as a whole).
  *
- * It looks through the seam only, so that it cannot agree with a mistake of the backend about its own tables.
+ * It reads through the `Store` interface only, so that it cannot share a mistake with the backend about its tables.
  */
 import type { JsonObject } from "../../src/message/json.ts";
 import type { Store } from "../../src/store/store.ts";
@@ -31,7 +32,7 @@ export type Fault =
   | "partial"
   /** An effect without the receipt that keeps it from happening again, or the other way round. */
   | "double"
-  /** `verify` or the order of ids says that something is wrong. */
+  /** `verify` fails, or ids are out of order. */
   | "corrupt"
   /** It does not open, or does no work. */
   | "unusable";
@@ -84,7 +85,10 @@ class ImageCheck {
     await this.#checkUsable(store, facts);
   }
 
-  /** Ids are contiguous: one that is missing below the last is of an event that was handed out, and that retention removed. */
+  /**
+   * Ids are contiguous: one that is missing below the last is of an event that was handed out, and that retention
+   * removed.
+   */
   #checkIds(facts: ImageFacts): void {
     const removable = this.#history.retained ? this.#history.attempts : new Map();
     let expected = 1;
@@ -123,7 +127,7 @@ class ImageCheck {
     else this.#checkSettlement(event, facts);
   }
 
-  /** Settled rows may be gone once anybody began to remove some. */
+  /** Settled rows may be gone once a removal has begun. */
   #mayBeRetained(event: KnownEvent, isHandled: boolean): boolean {
     return this.#history.retained && (isHandled || event.settle !== undefined || event.fail !== undefined);
   }
@@ -183,7 +187,7 @@ class ImageCheck {
     if (n !== 0 && known.begun.get(n) !== a?.text) this.found("lost", `${key} has other bytes than deed ${n} wrote`);
   }
 
-  /** It takes new work, gives it the next id, and finishes what the crash left over, once. */
+  /** The store takes new work, gives it the next id, and finishes the work left by the crash, once. */
   async #checkUsable(store: Store, facts: ImageFacts): Promise<void> {
     const fresh = { id: "after-the-crash", topic: "plain", text: "after the crash" } as const;
     const appended = await store.append([entryOf(fresh)]);

@@ -1,4 +1,4 @@
-/** Everything that the store at hand tells about a recorded history, read through the seam only. */
+/** All data of a store that belong to a recorded history, read through the `Store` interface only. */
 import type { Json } from "../../src/message/json.ts";
 import type { DocumentRef } from "../../src/store/document.ts";
 import { documentKey } from "../../src/store/document.ts";

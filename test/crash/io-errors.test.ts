@@ -1,7 +1,7 @@
 /**
- * Layer 4: the nth write or sync of a workload fails, for every n. What was acknowledged is there whatever failed, even if the
- * power goes right after; the process lives; reads are served; a full disk only fails what does not fit, a failed sync stops the
- * store; and another process can go on with the file.
+ * Layer 4: the nth write or sync of a workload fails, for every n. Acknowledged data stays, even if the power fails
+ * right after; the process lives; reads are served. A full disk only fails writes that do not fit, a failed sync stops
+ * the store, and another process can go on with the file.
  */
 import type { ChildProcess } from "node:child_process";
 import { join } from "node:path";
@@ -61,7 +61,7 @@ describe.skipIf(shim.kind === "skipped")("when a call of the disk fails", () => 
     const said: string[] = [];
     for await (const line of linesOf(child)) said.push(line);
     await finished(child);
-    // Whoever was in the queue hears the one, whoever comes later the other.
+    // Queued writes get the first code, later ones the second.
     expect(["store-stopped", "STORE_STOPPED"]).toContain(said.join());
   });
 });

@@ -1,4 +1,4 @@
-/** Reads the log of `shim.c`: what happened to the files of one directory, and the program's own marks between. */
+/** Reads the log of `shim.c`: operations on the files of one directory, and the program's own marks between them. */
 import { readFileSync } from "node:fs";
 
 export type IoRecord =
@@ -7,7 +7,7 @@ export type IoRecord =
   | { readonly kind: "create"; readonly name: string; readonly emptied: boolean }
   | { readonly kind: "unlink"; readonly name: string }
   | { readonly kind: "rename"; readonly name: string; readonly to: string }
-  /** Of a file, or of the directory itself, whose name is ".". */
+  /** Of a file, or of the directory itself under the name ".". */
   | { readonly kind: "sync"; readonly name: string }
   | { readonly kind: "failedSync"; readonly name: string }
   | { readonly kind: "mark"; readonly text: string };

@@ -1,16 +1,16 @@
 /**
- * The program that is killed. It tells its deeds on stdout, line by line, and ends itself at the moment that its plan names. Where that
- * moment lies inside a call of the store, the shim ends it, so that the store needs no hook.
+ * The program that is killed. It tells its deeds on stdout, line by line, and ends itself at the moment that its plan
+ * names. Where that moment lies inside a call of the store, the shim ends it, so that the store needs no hook.
  */
 import { arm } from "./shim-orders.ts";
 import { tell } from "./tell.ts";
 import { type Probe, Workload, type WorkloadPlan } from "./workload.ts";
 
 export interface KilledPlan extends WorkloadPlan {
-  /** Absent: it goes on until somebody else ends it, or all rounds are done. */
+  /** Absent: the program goes on until it is killed, or all rounds are done. */
   readonly end?: {
     readonly probe: Probe;
-    /** How often the probe is passed before. */
+    /** The number of earlier passes of the probe. */
     readonly passes: number;
     /** By its own hand at the probe, or by the shim after the nth sync, or nth call of any kind, from there. */
     readonly by:

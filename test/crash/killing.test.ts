@@ -1,7 +1,7 @@
 /**
- * Layer 3: a real process, really killed. Each life of a file is a chain of programs; every one is killed, by another hand at a
- * random moment or by its own at a named probe, and the next one lives on from what it left. The oracle is this process: it knows
- * from a pipe what was begun and what was acknowledged, and checks a copy of the files after each kill.
+ * Layer 3: real processes, killed. The life of a file is a chain of programs; each is killed, from outside at a random
+ * moment or by itself at a named probe, and the next one goes on with its files. The oracle is this process: it learns
+ * from a pipe which operations began and were acknowledged, and checks a copy of the files after each kill.
  */
 import { copyFileSync, existsSync, mkdirSync, rmSync } from "node:fs";
 import { join } from "node:path";
@@ -127,7 +127,7 @@ class FileLife {
     return signal;
   }
 
-  /** What is wrong with the files as they are now; they are copied first, so that the next program finds them as they were left. */
+  /** The faults of the files as they are now. They are copied first, so that the next program finds them unchanged. */
   async findings(): Promise<readonly unknown[]> {
     const copy = join(this.#directory, "copy", "kill.db");
     for (const suffix of ["", "-wal", "-shm", "-journal"]) {

@@ -1,4 +1,4 @@
-/** The program whose every write is recorded. It runs under the shim; its argument is a `WorkloadPlan` as JSON. */
+/** The recorded program. It runs under the shim; its argument is a `WorkloadPlan` as JSON. */
 import { mark } from "./shim-orders.ts";
 import { Workload, type WorkloadPlan } from "./workload.ts";
 

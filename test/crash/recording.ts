@@ -1,4 +1,4 @@
-/** Runs the recorded program once and returns all that it did to its files; everything after is done without it. */
+/** Runs the recorded program once and returns its file operations; all later steps use the record. */
 import { mkdirSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { DiskModel, type Image } from "./disk-model.ts";

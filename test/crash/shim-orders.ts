@@ -1,6 +1,6 @@
 /**
- * What a program that runs under `shim.c` says to it: marks for the log, and orders to make calls fail. Without the shim every
- * one of these throws, because nobody has descriptor 1000 open.
+ * Messages of a program to `shim.c`: marks for the log, and orders to make calls fail. Without the shim they throw,
+ * because descriptor 1000 is not open.
  */
 import { writeSync } from "node:fs";
 

@@ -1,7 +1,8 @@
 /**
- * Builds `shim.c` and runs programs of this folder under it. The C file says what the shim records and which orders it takes.
+ * Builds `shim.c` and runs programs of this folder under it. The C file documents the record and the orders of the
+ * shim.
  *
- * Linux only: elsewhere there is no `LD_PRELOAD` to speak of. `requireShim` is the one place that says why a test is skipped.
+ * Linux only, because it needs `LD_PRELOAD`. `requireShim` is the one place that gives the reason for a skipped test.
  */
 import { type ChildProcess, spawn, spawnSync } from "node:child_process";
 import { mkdtempSync, realpathSync, rmSync } from "node:fs";
@@ -37,7 +38,7 @@ export function requireShim(): ShimState {
   return { kind: "skipped" };
 }
 
-/** What a test file leaves behind however it ends goes with it: programs that still run (or are stopped), and directories. */
+/** Programs that still run (or are stopped) and directories of a test file are removed at its end, however it ends. */
 const running = new Set<ChildProcess>();
 const directories: string[] = [];
 afterAll(() => {
@@ -58,14 +59,14 @@ export interface ProgramOptions {
   /** File in this folder. */
   readonly program: string;
   readonly args: readonly string[];
-  /** Whose files are recorded, and may fail. */
+  /** The directory of the files that are recorded, and may fail. */
   readonly directory: string;
   readonly log?: string;
-  /** A copy of the repository with a planted bug, whose program is run instead. */
+  /** A copy of the repository with a planted bug; its program runs instead. */
   readonly tree?: string | undefined;
 }
 
-/** A copy of the repository with the planted bug of this name; it goes when the test file ends. */
+/** A copy of the repository with the planted bug of this name; removed when the test file ends. */
 export function treeWith(name: string): string {
   const mutant = STORE_MUTANTS.find((one) => one.name === name);
   if (mutant === undefined) throw new Error(`there is no mutant ${name} in test/mutants/store-mutants.ts`);
@@ -104,7 +105,7 @@ export function exitOf(child: ChildProcess): Promise<{ code: number | null; sign
   return new Promise((resolve) => child.once("exit", (code, signal) => resolve({ code, signal })));
 }
 
-/** What the program says, line by line. */
+/** The program's output, line by line. */
 export function linesOf(child: ChildProcess): Interface {
   if (!child.stdout) throw new Error("the program has no pipe on stdout");
   return createInterface({ input: child.stdout });

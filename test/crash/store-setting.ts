@@ -7,7 +7,10 @@ import type { Store } from "../../src/store/store.ts";
 export interface StoreSetting {
   readonly path: string;
   readonly durability: "power" | "process";
-  /** Whether a thread copies the log. By default it is done between batches, so that the nth call is the same one in each run. */
+  /**
+   * Whether a thread copies the log. By default it is done between batches, so that the nth call is the same one in
+   * each run.
+   */
   readonly checkpointThread?: boolean;
 }
 
@@ -20,7 +23,7 @@ export function openStore(setting: StoreSetting, host: Host = systemHost()): Pro
   return openSqliteStore({ path, durability, host, tuning });
 }
 
-/** A host whose wall clock is ahead: every lease of the crashed process has expired. */
+/** A host with a wall clock that is ahead: every lease of the crashed process has expired. */
 export function laterHost(byMs: number): Host {
   const host = systemHost();
   return {

@@ -1,6 +1,7 @@
 /**
- * A line on the standard output of a program that may be killed at any moment. It is written at once: a line that was told before the
- * kill is in the pipe. A full pipe that does not block answers EAGAIN; then the program waits until its reader has made room.
+ * A line on the standard output of a program that may be killed at any moment. It is written at once: a line that was
+ * told before the kill is in the pipe. A full pipe that does not block answers EAGAIN; then the program waits until its
+ * reader has made room.
  */
 import { writeSync } from "node:fs";
 

@@ -1,6 +1,6 @@
 /**
- * Tells so much that its pipe is full: `telling-program.ts LINES`. Says `full` on stderr when it waits for the first time. Its output does
- * not block, as that of any program which has used `process.stdout`.
+ * Tells so much that its pipe is full: `telling-program.ts LINES`. Says `full` on stderr when it waits for the first
+ * time. Its output does not block, as that of any program which has used `process.stdout`.
  */
 import { writeSync } from "node:fs";
 import { tell } from "./tell.ts";

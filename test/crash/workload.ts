@@ -1,6 +1,6 @@
 /**
- * What the crashed programs do: rounds of everything the store does, chosen by a seed, on a real file. Each deed is told when it
- * begins and when its promise has resolved; who listens (a log, a pipe) decides what that proves.
+ * The workload of the crashed programs: rounds of all operations of the store, chosen by a seed, on a real file. Each
+ * operation is reported when it begins and when its promise has resolved; the listener is a log or a pipe.
  */
 import { DatabaseSync } from "node:sqlite";
 import { SeededRandom } from "../../src/host/seeded-random.ts";
@@ -30,17 +30,17 @@ export interface WorkloadPlan extends StoreSetting {
   readonly deedsBefore: number;
   /** A program that follows a killed one lives when that one's lease has expired. */
   readonly clockAheadMs: number;
-  /** Whether now and then somebody else copies the log into the database, from a connection of his own. */
+  /** Whether another connection copies the log into the database now and then. */
   readonly foreignCheckpoints: boolean;
 }
 
-/** Moments inside a deed that a test may want to be the last. */
+/** Points inside an operation at which a test may end the process. */
 export type Probe = "after-claim" | "mid-handler" | "before-commit" | "after-receipt" | "before-recover";
 
 export interface Listener {
   told(mark: HistoryMark): void;
   reached(probe: Probe): void;
-  /** The store said no, or could not: nothing was acknowledged. */
+  /** The store refused or failed: the operation is not acknowledged. */
   refused(deed: Deed, reason: string): void;
 }
 
@@ -148,7 +148,7 @@ export class Workload {
       return { claims: claims.map(({ row, attempt }) => ({ id: row.id, attempt })) };
     });
     this.#listener.reached("after-claim");
-    // A claim that nobody settles is what recovery is for.
+    // Claims that are not settled are the case for recovery.
     const held = claims.filter(() => this.#random.below(10) !== 0);
     const lanes = Array.from({ length: LANES }, (_, lane) =>
       this.#lane(
@@ -250,7 +250,7 @@ export class Life {
     const loaded = await this.store.load(SPACE, ledgers);
     this.#hasLedgers = loaded.documents.every((ledger) => ledger.value !== undefined);
     if (this.#hasLedgers) return true;
-    // Without a precondition: documents that must be absent are receipts, to whoever plants a mistake about those.
+    // Without a precondition: a document with `absent` is a receipt for tests that plant bugs in receipts.
     const operations = [{ op: "set", path: [], value: {} }] as const;
     const patches = ledgers.map((ledger) => ({ ...ledger, operations }));
     const outcome = await this.store.commit(this.ledger.request({ patches }));

@@ -1,6 +1,6 @@
 /**
- * The program that is stopped past its lease: it claims one event, prepares its handling, says so, and waits for a line on stdin
- * before it settles and commits, as if no time had passed. Arguments: a `StoreSetting` as JSON.
+ * The program that is stopped past its lease: it claims one event, prepares its handling, says so, and waits for a line
+ * on stdin before it settles and commits, as if no time had passed. Arguments: a `StoreSetting` as JSON.
  */
 import { createInterface } from "node:readline";
 import { Author, handlingOf, publishedIn } from "./handling.ts";
@@ -15,7 +15,7 @@ export interface ZombieClaim {
   readonly lease: number;
 }
 
-/** What the zombie got for each of its late attempts. */
+/** The results of the zombie's late calls. */
 export interface ZombieReport {
   readonly settled: string;
   readonly commit: string;

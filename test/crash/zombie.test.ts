@@ -1,6 +1,6 @@
 /**
- * Layer 3, the process that was only asleep: stopped past its lease (SIGSTOP), its work taken over and done by another process, then
- * continued (SIGCONT). What it holds in memory says that it still owns the event; the store must say otherwise.
+ * Layer 3, a process that was asleep: stopped past its lease (SIGSTOP), its work taken over and done by another
+ * process, then continued (SIGCONT). By its memory it still owns the event; the store must refuse it.
  */
 import type { ChildProcess } from "node:child_process";
 import { join } from "node:path";
@@ -47,7 +47,7 @@ describe.skipIf(shim.kind === "skipped")("a zombie", () => {
   });
 });
 
-/** A stopped process that holds a claim, and a store beside it on the same file, by whose clock its lease is over. */
+/** A stopped process that holds a claim, and a store on the same file; by the store's clock the lease has ended. */
 async function setup(tree?: string) {
   if (shim.kind === "skipped") throw new Error("the test should have been skipped");
   const directory = temporaryDirectory("zombie");
@@ -83,7 +83,7 @@ class Zombie {
     return JSON.parse(line.value) as T;
   }
 
-  /** Lets it go on, and returns what it got. */
+  /** Continues the process, and returns its report. */
   async awaken(): Promise<ZombieReport> {
     this.#child.stdin?.end("go\n");
     this.#child.kill("SIGCONT");
@@ -93,7 +93,7 @@ class Zombie {
   }
 }
 
-/** Claims the event in this process; what is returned does the work. */
+/** Claims the event in this process; the returned function handles it. */
 async function claimNow(store: Store): Promise<() => Promise<void>> {
   const { lease } = await store.openLease(60_000);
   const [claim] = await store.claim({ lease, limit: 1, kinds: ["event"] });

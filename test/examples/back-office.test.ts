@@ -1,11 +1,14 @@
-/** The app that `npm start` runs, as a user of the built package would run it: mail, tasks, totals, reminders, slow work, and kills. */
+/**
+ * The app that `npm start` runs, as a user of the built package would run it: mail, tasks, totals, reminders, slow
+ * work, and kills.
+ */
 import { cpSync, existsSync, readdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { Client } from "../../src/client/client.ts";
 import { systemHost } from "../../src/host/system-host.ts";
 import type { Json } from "../../src/message/json.ts";
-import { command } from "../../src/message/lineage.ts";
+import { commandMessage } from "../../src/message/lineage.ts";
 import { KernelProcess } from "../kernel/kernel-process.ts";
 import { ROOT, scratchFolder } from "../repo/program.ts";
 import { UserProject } from "./user-project.ts";
@@ -94,7 +97,7 @@ describe("the back office", () => {
     await using client = await kernel.connect();
     const host = systemHost();
     const mails = Array.from({ length: 60 }, (_, n) =>
-      command(host, "Inbox.Receive", { from: "Ada", subject: `Invoice ${n}` }),
+      commandMessage(host, "Inbox.Receive", { from: "Ada", subject: `Invoice ${n}` }),
     );
     const sent = mails.map((mail) => client.request(mail));
     for (const answered of [1, 20, 40]) {
@@ -114,7 +117,7 @@ describe("the back office", () => {
     const first = await start(folder);
     await using client = await first.connect();
     // Slow enough for a machine that is busy with other things to be in time for the kill.
-    const request = command(systemHost(), "Work.Start", { title: "the report", seconds: 5 });
+    const request = commandMessage(systemHost(), "Work.Start", { title: "the report", seconds: 5 });
     expect(await client.request(request)).toMatchObject({ kind: "reply", data: { accepted: "the report" } });
     await first.said(/working on the report/);
     await first.kill();

@@ -1,4 +1,6 @@
-/** The order service of `examples/`, as a user of the built package would run it: in one process, called from another. */
+/**
+ * The order service of `examples/`, as a user of the built package would run it: in one process, called from another.
+ */
 import { cpSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";

@@ -50,7 +50,14 @@ export class UserProject implements Disposable {
     }
     cpSync(join(ROOT, "bin"), join(project.packageFolder, "bin"), { recursive: true });
     const { dependencies } = JSON.parse(readFileSync(join(ROOT, "package.json"), "utf8"));
-    for (const scope of ["@types", "undici-types", "zod", "react", ...Object.keys(dependencies)]) {
+    for (const scope of [
+      "@types",
+      "undici-types",
+      "zod",
+      "react",
+      "@modelcontextprotocol",
+      ...Object.keys(dependencies),
+    ]) {
       const link = join(project.folder, "node_modules", scope);
       mkdirSync(dirname(link), { recursive: true });
       symlinkSync(join(ROOT, "node_modules", scope), link);

@@ -1,4 +1,7 @@
-/** The door from an extension to the kernel: events by the journal, data, others, and the declarations of a manifest for it. */
+/**
+ * The door from an extension to the kernel: events by the journal, data, others, and the declarations of a manifest for
+ * it.
+ */
 import { existsSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";

@@ -1,4 +1,4 @@
-/** Extensions in one file: an app with a life, a typed configuration and tools, whose manifest follows from the code. */
+/** Extensions in one file: an app with a life, a typed configuration and tools; the manifest follows from the code. */
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { z } from "zod";

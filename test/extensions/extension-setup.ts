@@ -1,6 +1,6 @@
 /**
- * The start of every test of extensions: real folders in a folder for temporary files, real modules in them, and whole kernels. Modules
- * tell their events by `globalThis.told`, which each test reads by the name of its own folder.
+ * The start of every test of extensions: real folders in a folder for temporary files, real modules in them, and whole
+ * kernels. Modules tell their events by `globalThis.told`, which each test reads by the name of its own folder.
  */
 import { mkdirSync, writeFileSync } from "node:fs";
 import { basename, dirname, join } from "node:path";

@@ -1,4 +1,7 @@
-/** Extensions of a real kernel in a process of its own, on a real file: its reports on them, and schedules when it is killed in the middle. */
+/**
+ * Extensions of a real kernel in a process of its own, on a real file: its reports on them, and schedules when it is
+ * killed in the middle.
+ */
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";

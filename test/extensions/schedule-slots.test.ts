@@ -1,7 +1,9 @@
-/** One schedule's slot in the hands of two processes: real stores on one SQLite file, in an order that each test sets. */
+/**
+ * One schedule's slot in the hands of two processes: real stores on one SQLite file, in an order that each test sets.
+ */
 import { join } from "node:path";
 import { describe, expect, onTestFinished, test } from "vitest";
-import { type DueTable, NEVER_MS, SCHEDULE_KIND, slotIn } from "../../src/extensions/schedule-row.ts";
+import { NEVER_MS, SCHEDULE_KIND, type ScheduleDueTable, slotIn } from "../../src/extensions/schedule-row.ts";
 import { ScheduleSlot, type SlotParts } from "../../src/extensions/schedule-slot.ts";
 import { simulatedHost } from "../../src/host/simulated-host.ts";
 import { type SimulatedProcess, simulatedProcess } from "../../src/host/simulated-process.ts";
@@ -42,11 +44,11 @@ async function rows({ store }: Party) {
   return (await store.dueRows(NEVER_MS, 9, SCHEDULE_KIND)).map((row) => slotIn(row));
 }
 
-/** A slot whose process has read that there is none, and writes only when it is released. */
+/** A slot of a process that has read its absence, and writes only when it is released. */
 async function stoppedBeforeItWrites({ parts, store }: Party) {
   const read = Promise.withResolvers<void>();
   const go = Promise.withResolvers<void>();
-  const due: DueTable = {
+  const due: ScheduleDueTable = {
     dueRows: (...asked) => store.dueRows(...asked),
     now: () => store.now(),
     changeDue: async (changes) => {
@@ -61,7 +63,7 @@ async function stoppedBeforeItWrites({ parts, store }: Party) {
 }
 
 /** A table whose next change is made, and its answer lost. */
-function losingAnswers(store: Store): DueTable & { lose(): void } {
+function losingAnswers(store: Store): ScheduleDueTable & { lose(): void } {
   let losing = false;
   return {
     lose: () => {

@@ -1,6 +1,9 @@
-/** Schedules: slots, the outcomes of tasks, and the state after a restart. In simulated time, on a disk that outlives kernels. */
+/**
+ * Schedules: slots, the outcomes of tasks, and the state after a restart. In simulated time, on a disk that outlives
+ * kernels.
+ */
 import { describe, expect, test } from "vitest";
-import type { Slot, TaskResult } from "../../src/extensions/providers.ts";
+import type { ScheduledRun, TaskResult } from "../../src/extensions/providers.ts";
 import { freeRow, NEVER_MS, put, SCHEDULE_KIND, slotIn, take } from "../../src/extensions/schedule-row.ts";
 import { HANDLER_TIMEOUT_MS, SLOT_ATTEMPTS_MAX } from "../../src/limits.ts";
 import { memoryStore } from "../../src/store/memory/memory-store.ts";
@@ -11,14 +14,14 @@ const MINUTE = 60_000;
 /** An extension with one schedule, every minute, that keeps its slots. */
 function everyMinute(
   world: SimulatedWorld,
-  run: (slot: Slot) => TaskResult | Promise<TaskResult> = () => null,
+  run: (slot: ScheduledRun) => TaskResult | Promise<TaskResult> = () => null,
   schedule: Readonly<Record<string, unknown>> = {},
 ) {
   const slots: { at: number; slotMs: number; attempt: number }[] = [];
   const made = inCode(
     { id: "clock", schedules: [{ name: "tick", cron: "* * * * *", ...schedule }] },
     {
-      executeTask: (_task: string, slot: Slot) => {
+      executeTask: (_task: string, slot: ScheduledRun) => {
         slots.push({ at: world.host.now(), slotMs: slot.slotMs, attempt: slot.attempt });
         return run(slot);
       },

@@ -2,7 +2,7 @@
 import { describe, expect, test } from "vitest";
 import type { ExtensionInCode } from "../../src/extensions/discovery.ts";
 import "../../src/extensions/extension-loader.ts";
-import type { Slot } from "../../src/extensions/providers.ts";
+import type { ScheduledRun } from "../../src/extensions/providers.ts";
 import { NEVER_MS, SCHEDULE_KIND } from "../../src/extensions/schedule-row.ts";
 import { type SimulatedHost, simulatedHost } from "../../src/host/simulated-host.ts";
 import { type SimulatedProcess, simulatedProcess } from "../../src/host/simulated-process.ts";
@@ -16,7 +16,7 @@ import { inCode } from "./extension-setup.ts";
 
 const MINUTE = 60_000;
 
-interface Begun extends Pick<Slot, "slotMs" | "attempt"> {
+interface Begun extends Pick<ScheduledRun, "slotMs" | "attempt"> {
   readonly by: SimulatedProcess;
   readonly atMs: number;
   ended: boolean;
@@ -53,7 +53,7 @@ class SharedStore {
   }
 
   clock(process: SimulatedProcess, cron = "* * * * *"): ExtensionInCode {
-    const executeTask = async (_task: string, { slotMs, attempt }: Slot) => {
+    const executeTask = async (_task: string, { slotMs, attempt }: ScheduledRun) => {
       const begun: Begun = { slotMs, attempt, by: process, atMs: this.host.now(), ended: false };
       this.begun.push(begun);
       await new Promise<void>((resolve) => process.timer(this.takesMs, resolve));
@@ -153,7 +153,7 @@ describe("schedules on a store that several kernels share", () => {
     expect(shared.begun.every(({ attempt }) => attempt === 1)).toBe(true);
     expect(new Set(shared.minutes).size).toBe(shared.minutes.length);
     expect(shared.begun.length).toBeGreaterThanOrEqual(14);
-    // The kernel whose clock is ahead comes first; after its death the others go on, without its slots.
+    // The kernel with the fast clock comes first; after its death the others go on, without its slots.
     const ahead = shared.begun.at(-1)!.by;
     expect(ahead).toBe(processes[1]);
     ahead.kill();

@@ -7,7 +7,8 @@ const PART: LongPart = { name: "extensions among faults", short: 8, long: 300, m
 
 async function run(seed: number): Promise<{ value: Sightings; traceHash: string }> {
   try {
-    // Without the guard against real time: the cron library makes dates of its own while it reads an expression. The trace shows all the same.
+    // Without the guard against real time: the cron library makes dates of its own while it reads an expression. The
+    // trace shows all the same.
     const world = simulatedHost(seed);
     const simulation = new ExtensionSimulation(world);
     await simulation.run();

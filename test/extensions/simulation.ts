@@ -1,11 +1,12 @@
 /**
- * A kernel with extensions in a simulated world, from a seed: a service that emits under keys, a handler that commands and emits, schedules of both
- * kinds. The kernel is killed and started again, its store fails, its clock steps, and an extension with a subscription fails as it starts and
- * is restarted later. Then the faults stop, and the end of all work is checked.
+ * A kernel with extensions in a simulated world, from a seed: a service that emits under keys, a handler that commands
+ * and emits, schedules of both kinds. The kernel is killed and started again, its store fails, its clock steps, and an
+ * extension with a subscription fails as it starts and is restarted later. Then the faults stop, and the end of all
+ * work is checked.
  */
 import type { ExtensionInCode } from "../../src/extensions/discovery.ts";
 import type { ExtensionContext } from "../../src/extensions/extension-context.ts";
-import type { Slot } from "../../src/extensions/providers.ts";
+import type { ScheduledRun } from "../../src/extensions/providers.ts";
 import type { SimulatedHost } from "../../src/host/simulated-host.ts";
 import { type SimulatedProcess, simulatedProcess } from "../../src/host/simulated-process.ts";
 import { Kernel } from "../../src/kernel/kernel.ts";
@@ -169,7 +170,7 @@ export class ExtensionSimulation {
         ],
       },
       {
-        executeTask: async (_task: string, { slotMs, attempt }: Slot) => {
+        executeTask: async (_task: string, { slotMs, attempt }: ScheduledRun) => {
           await new Promise<void>((resolve) => process.timer(900, resolve));
           await clock.context.emit("task.run", { slotMs, attempt });
         },

@@ -21,7 +21,7 @@ interface Run {
 class Connections {
   readonly host: SimulatedHost = simulatedHost(1);
   readonly runs: Run[] = [];
-  /** Processes whose store does not answer writes. */
+  /** Processes with a store that does not answer writes. */
   readonly away = new Set<SimulatedProcess>();
   /** The service of the next term fails at once. */
   fails = false;

@@ -1,4 +1,4 @@
-/** Who may send requests: hosts, origins, tokens and scopes. */
+/** Senders of requests: hosts, origins, tokens and scopes. */
 import { request } from "node:http";
 import { describe, expect, test } from "vitest";
 import { serveHttp } from "../../src/http/serve-http.ts";
@@ -6,7 +6,7 @@ import { openOn } from "../app/app-setup.ts";
 import { shop } from "../app/shop-app.ts";
 import { serve } from "./http-setup.ts";
 
-/** A request whose `Host` is free to choose. */
+/** A request with any `Host`. */
 function raw(url: string, path: string, headers: Record<string, string>): Promise<number> {
   return new Promise((resolve, reject) => {
     const sent = request(url + path, { headers }, (response) => {

@@ -1,4 +1,4 @@
-/** Webhooks to other services: what is posted, what is tried again, and which addresses are refused. */
+/** Webhooks to other services: posts, retries, and refused addresses. */
 import { createServer, type IncomingHttpHeaders } from "node:http";
 import type { AddressInfo } from "node:net";
 import { describe, expect, onTestFinished, test } from "vitest";
@@ -106,7 +106,7 @@ describe("a webhook to another service", () => {
     expect(posted).toHaveLength(1);
   });
 
-  test("[W91] an address of this machine is refused, by number and by name, and nothing is sent", async () => {
+  test("[W91] an address of this machine is refused, by number and by name, before a byte is sent", async () => {
     const { url, posted } = await service(200);
     const { port } = new URL(url);
     for (const host of ["127.0.0.1", "[::1]", "[::ffff:127.0.0.1]", "localhost"]) {
@@ -116,7 +116,7 @@ describe("a webhook to another service", () => {
     expect(posted).toEqual([]);
   });
 
-  test("[W91] private, local, mapped and group addresses are known as such", () => {
+  test("[W91] private, local, mapped and group addresses are private", () => {
     for (const address of ["10.1.2.3", "172.31.0.1", "192.168.1.1", "169.254.169.254", "100.64.0.1", "0.0.0.0"])
       expect(isPrivate(address), address).toBe(true);
     for (const address of ["::1", "::", "fd00::1", "fe80::1", "ff02::1", "::ffff:10.0.0.1", "64:ff9b::a00:1"])

@@ -6,7 +6,7 @@ import type { KernelOptions } from "../../src/kernel/kernel-options.ts";
 import type { SpawnContext } from "../../src/loop/capability.ts";
 import { capability } from "../../src/loop/define-capability.ts";
 import type { Message } from "../../src/message/envelope.ts";
-import { causedBy, command } from "../../src/message/lineage.ts";
+import { causedBy, commandMessage } from "../../src/message/lineage.ts";
 import { MemoryDisk } from "../../src/store/memory/memory-disk.ts";
 import { memoryStore } from "../../src/store/memory/memory-store.ts";
 
@@ -103,7 +103,7 @@ describe("the end of a kernel with a backlog", () => {
       on: {
         "User.Seen": async (data, { host: clock, send }, message) => {
           await clock.yield();
-          send(command(clock, "Work.Do", data, causedBy(message)));
+          send(commandMessage(clock, "Work.Do", data, causedBy(message)));
         },
       },
     });

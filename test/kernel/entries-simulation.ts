@@ -1,6 +1,7 @@
 /**
- * A whole kernel from a seed, with invocations at every entry point, new ones and repeated ones, a store that fails, a clock that jumps, and a
- * process that is killed and started again. Then the faults stop: each acknowledged invocation took effect once, and no other twice.
+ * A whole kernel from a seed, with invocations at every entry point, new ones and repeated ones, a store that fails, a
+ * clock that jumps, and a process that is killed and started again. Then the faults stop: each acknowledged invocation
+ * took effect once, and no other twice.
  */
 import type { SimulatedHost } from "../../src/host/simulated-host.ts";
 import { MemoryDisk } from "../../src/store/memory/memory-disk.ts";

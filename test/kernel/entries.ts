@@ -1,7 +1,7 @@
 /**
- * An app whose handlers count at every entry point: commands, journaled commands, `on`, subscribers, streams, commands of timers,
- * `space.transact`. Each invocation leaves its effect, a sum, an event and a receipt in one commit, so that a lost, doubled or partial
- * one can be found from outside.
+ * An app whose handlers count at every entry point: commands, journaled commands, `on`, subscribers, streams, commands
+ * of timers, `space.transact`. Each invocation leaves its effect, a sum, an event and a receipt in one commit, so that
+ * a lost, doubled or partial one can be found from outside.
  */
 import type { Space } from "../../src/cells/space.ts";
 import type { Kernel } from "../../src/kernel/kernel.ts";

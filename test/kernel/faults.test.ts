@@ -8,7 +8,7 @@ import { faultText } from "../../src/kernel/faults.ts";
 import { Kernel } from "../../src/kernel/kernel.ts";
 import { CIRCLE_LOOK_MS } from "../../src/limits.ts";
 import { capability } from "../../src/loop/define-capability.ts";
-import type { HandlerContext } from "../../src/loop/mailbox-actor.ts";
+import type { CapabilityContext } from "../../src/loop/mailbox-actor.ts";
 import type { Message } from "../../src/message/envelope.ts";
 import { Failure } from "../../src/message/error-data.ts";
 import type { Json } from "../../src/message/json.ts";
@@ -130,7 +130,7 @@ describe("faults", () => {
         sends: { [`${other}.Say`]: "query" },
         queries: {
           [`${own}.Say`]: { handle: () => own },
-          [`${own}.Do`]: { handle: (_data: Json, context: HandlerContext) => context.query(`${other}.Say`, null) },
+          [`${own}.Do`]: { handle: (_data: Json, context: CapabilityContext) => context.query(`${other}.Say`, null) },
         },
       });
     const capabilities = { a: asks("A", "B"), b: asks("B", "A") };

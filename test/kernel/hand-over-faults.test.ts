@@ -5,7 +5,7 @@ import type { Host } from "../../src/host/host.ts";
 import { simulatedHost } from "../../src/host/simulated-host.ts";
 import { simulatedProcess } from "../../src/host/simulated-process.ts";
 import type { Json } from "../../src/message/json.ts";
-import { event } from "../../src/message/lineage.ts";
+import { eventMessage } from "../../src/message/lineage.ts";
 import type { CommitOutcome, CommitRequest } from "../../src/store/commit.ts";
 import type { JournalEntry } from "../../src/store/journal.ts";
 import { MemoryDisk } from "../../src/store/memory/memory-disk.ts";
@@ -15,7 +15,7 @@ import { rejected } from "../../src/store/rejection.ts";
 function entriesAt(host: Host, count: number): JournalEntry[] {
   return Array.from({ length: count }, (_, n) => ({
     ...{ topic: "Order.Placed", source: "shop", as: { status: "pending" } },
-    message: event(host, "Order.Placed", { n }),
+    message: eventMessage(host, "Order.Placed", { n }),
   }));
 }
 

@@ -5,7 +5,7 @@ import { capability } from "../../src/loop/define-capability.ts";
 import { transactional } from "../../src/loop/transactional.ts";
 import type { Message } from "../../src/message/envelope.ts";
 import type { Json } from "../../src/message/json.ts";
-import { causedBy, command } from "../../src/message/lineage.ts";
+import { causedBy, commandMessage } from "../../src/message/lineage.ts";
 
 export default ({ space, bus }: KernelParts) => {
   const count = space.cell<number>("count");
@@ -43,7 +43,7 @@ export default ({ space, bus }: KernelParts) => {
       commands: {
         "Boss.Send": {
           handle: (types, { host, send }, request) => {
-            for (const type of types as string[]) send(command(host, type, null, causedBy(request)));
+            for (const type of types as string[]) send(commandMessage(host, type, null, causedBy(request)));
           },
         },
       },

@@ -9,7 +9,7 @@ import { transactional } from "../../src/loop/transactional.ts";
 import type { Message } from "../../src/message/envelope.ts";
 import { Failure } from "../../src/message/error-data.ts";
 import type { Json } from "../../src/message/json.ts";
-import { command } from "../../src/message/lineage.ts";
+import { commandMessage } from "../../src/message/lineage.ts";
 import type { JournalRow } from "../../src/store/journal.ts";
 import { memoryStore } from "../../src/store/memory/memory-store.ts";
 
@@ -73,7 +73,7 @@ describe("commands without a waiting requester", () => {
         commands: {
           "Boss.Send": {
             handle: (_, { send, host }, { metadata }) =>
-              send(command(host, "Work.Do", "sent", { causation: metadata.id })),
+              send(commandMessage(host, "Work.Do", "sent", { causation: metadata.id })),
           },
           "Boss.Ask": { handle: (_, context) => context.command("Work.Do", "asked") },
         },

@@ -1,4 +1,6 @@
-/** Commands that were under way when their process was killed: they are done by the next, or have failed as interrupted. */
+/**
+ * Commands that were under way when their process was killed: they are done by the next, or have failed as interrupted.
+ */
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { writeFileSync } from "node:fs";

@@ -27,7 +27,9 @@ export class KernelProcess {
   output = "";
   complaints = "";
 
-  /** Resolves when it says that it is ready. Ends with the test. `main` is the command, by default that of the sources. */
+  /**
+   * Resolves when it says that it is ready. Ends with the test. `main` is the command, by default that of the sources.
+   */
   static async start(
     cwd: string,
     app?: string,

@@ -5,7 +5,7 @@ import { expect } from "vitest";
 import type { Client } from "../../src/client/client.ts";
 import { systemHost } from "../../src/host/system-host.ts";
 import type { Json } from "../../src/message/json.ts";
-import { command } from "../../src/message/lineage.ts";
+import { commandMessage } from "../../src/message/lineage.ts";
 
 export interface Ledger {
   readonly entries: Readonly<Record<string, number>>;
@@ -53,7 +53,7 @@ export class Load {
   async #send(sender: number): Promise<void> {
     for (let n = 0; this.#sending; n++) {
       const key = `${sender}-${n}`;
-      const request = command(systemHost(), "Ledger.Add", { key, amount: 1 });
+      const request = commandMessage(systemHost(), "Ledger.Add", { key, amount: 1 });
       // 503 means that it was not done: the same request, under the same id, is repeated until it is.
       for (let answer = await this.#client.request(request); answer.kind === "error"; ) {
         expect(answer.data).toMatchObject({ code: 503 });

@@ -1,4 +1,6 @@
-/** A kernel in a simulated process that can be killed, on a disk that outlives it, with a store that fails now and then. */
+/**
+ * A kernel in a simulated process that can be killed, on a disk that outlives it, with a store that fails now and then.
+ */
 import type { SimulatedHost } from "../../src/host/simulated-host.ts";
 import { type SimulatedProcess, simulatedProcess } from "../../src/host/simulated-process.ts";
 import { Kernel } from "../../src/kernel/kernel.ts";

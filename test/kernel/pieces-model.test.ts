@@ -27,7 +27,8 @@ describe("pieces among faults", () => {
       expect(second, `seed ${seed}`).toEqual(first);
       for (const [name, count] of Object.entries(first.value)) total[name] = (total[name] ?? 0) + count;
     }
-    // Rare things must have been met, or the model proves little. A refusal needs a store that fails for a whole window.
+    // Rare things must have been met, or the model proves little. A refusal needs a store that fails for a whole
+    // window.
     for (const [name, count] of Object.entries(total)) if (name !== "refusals") expect(count, name).toBeGreaterThan(3);
   });
 });

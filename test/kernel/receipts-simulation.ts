@@ -9,7 +9,7 @@ import { transactional } from "../../src/loop/transactional.ts";
 import type { Message } from "../../src/message/envelope.ts";
 import type { ErrorData } from "../../src/message/error-data.ts";
 import type { Json } from "../../src/message/json.ts";
-import { command, event } from "../../src/message/lineage.ts";
+import { commandMessage, eventMessage } from "../../src/message/lineage.ts";
 import { type DocumentRef, SHARED_SCOPE } from "../../src/store/document.ts";
 import { MemoryDisk } from "../../src/store/memory/memory-disk.ts";
 import { memoryStore } from "../../src/store/memory/memory-store.ts";
@@ -76,7 +76,8 @@ export class ReceiptsSimulation {
     await this.#check();
   }
 
-  // The kernel ---------------------------------------------------------------------------------------------------------------
+  // The kernel
+  // ---------------------------------------------------------------------------------------------------------------
 
   #capabilities({ space, bus }: KernelParts) {
     const effects = (id: string) => space.cell<number>(`effects/${id}`);
@@ -110,11 +111,12 @@ export class ReceiptsSimulation {
     };
   }
 
-  // Disturbing ---------------------------------------------------------------------------------------------------------------
+  // Disturbing
+  // ---------------------------------------------------------------------------------------------------------------
 
   async #disturb(): Promise<void> {
     const what = this.#below(100);
-    if (what < 15) this.#ask(this.#keep(this.#commands, command(this.#world, "Count.It", null)));
+    if (what < 15) this.#ask(this.#keep(this.#commands, commandMessage(this.#world, "Count.It", null)));
     else if (what < 30) this.#ask(this.#anyOf(this.#commands));
     else if (what < 40) this.#publish(this.#newEvent());
     else if (what < 52) this.#publish(this.#anyOf(this.#events));
@@ -145,7 +147,7 @@ export class ReceiptsSimulation {
   }
 
   #newEvent(): Message {
-    const message = this.#keep(this.#events, event(this.#world, "Job.Asked", null));
+    const message = this.#keep(this.#events, eventMessage(this.#world, "Job.Asked", null));
     if (this.#below(3) === 0) this.#failing.add(message.metadata.id);
     return message;
   }
@@ -195,7 +197,8 @@ export class ReceiptsSimulation {
     if (this.#kernel.kill()) this.sightings.kills++;
   }
 
-  // Checking -----------------------------------------------------------------------------------------------------------------
+  // Checking
+  // -----------------------------------------------------------------------------------------------------------------
 
   async #check(): Promise<void> {
     const store = this.#otherProcess();

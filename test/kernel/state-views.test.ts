@@ -1,4 +1,4 @@
-/** The state of a kernel for tools: failures by cause, actors, timers, and who acted. */
+/** The state of a kernel for tools: failures by cause, actors, timers, and the authors of actions. */
 import { describe, expect, onTestFinished, test, vi } from "vitest";
 import { app } from "../../src/app/app.ts";
 import { type } from "../../src/app/event-definition.ts";

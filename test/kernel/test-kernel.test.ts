@@ -61,6 +61,11 @@ function ledger({ space }: KernelParts) {
 const DAY_MS = 86_400_000;
 
 describe("a kernel in a test", () => {
+  test("[T60] a value that is no app is refused with what it takes", async () => {
+    for (const wrong of [undefined, null, 3, "shop"])
+      await expect(testKernel(wrong as never)).rejects.toThrow("takes an app, a list of apps or capabilities");
+  });
+
   test("[T60] calls have the types of the app, and are answered in simulated time", async () => {
     await using t = await testKernel(shop, { seed: 7 });
     const { orders } = await t.command("Shop.Order", { price: 30 });

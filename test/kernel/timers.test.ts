@@ -135,7 +135,8 @@ describe("timers of a kernel", () => {
     let batches: number | undefined;
     for (let leadMs = 2_000; batches === undefined; leadMs *= 4)
       batches = await batchesOfTimers(join(directory, `${leadMs}.db`), count, leadMs);
-    // A batch of timers is taken, announced, journaled, settled and forgotten: a handful of commits, however many timers it has.
+    // A batch of timers is taken, announced, journaled, settled and forgotten: a handful of commits, however many
+    // timers it has.
     expect(batches).toBeLessThan(count / 4);
     rmSync(directory, { recursive: true });
   });

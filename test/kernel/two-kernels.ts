@@ -1,8 +1,8 @@
 /**
  * Whole kernels in a simulated world, from a seed: two processes on one disk, each with store, scheduler, bus, loop,
- * timers, an extension, a piece and an app; clients that send commands and repeat unanswered ones; clients that open many
- * event streams. Kernels are killed, paused and given wrong clocks and a failing store; the extension fails as it starts, and
- * an operator restarts it. Then the faults stop, and all outcomes are checked from outside.
+ * timers, an extension, a piece and an app; clients that send commands and repeat unanswered ones; clients that open
+ * many event streams. Kernels are killed, paused and given wrong clocks and a failing store; the extension fails as it
+ * starts, and an operator restarts it. Then the faults stop, and all outcomes are checked from outside.
  */
 import type { Cell } from "../../src/cells/cell.ts";
 import { pattern } from "../../src/cells/pattern.ts";
@@ -148,7 +148,8 @@ export class TwoKernels {
     await this.#check();
   }
 
-  // Kernels ------------------------------------------------------------------------------------------------------------
+  // Kernels
+  // ------------------------------------------------------------------------------------------------------------
 
   async #spawn(): Promise<void> {
     const process = simulatedProcess(this.#world);
@@ -204,7 +205,10 @@ export class TwoKernels {
     return inCode({ id: "dock", events }, { initialize: hear });
   }
 
-  /** An operator restarts the extension where it is in ERROR. Its events have waited for it, or went to the other kernel. */
+  /**
+   * An operator restarts the extension where it is in ERROR. Its events have waited for it, or went to the other
+   * kernel.
+   */
   #recover(): void {
     for (const { kernel } of this.#running()) {
       for (const { id, state } of kernel.health().extensions) {
@@ -277,7 +281,8 @@ export class TwoKernels {
     );
   }
 
-  // Load ---------------------------------------------------------------------------------------------------------------
+  // Load
+  // ---------------------------------------------------------------------------------------------------------------
 
   #load(): void {
     const running = this.#running();
@@ -337,7 +342,8 @@ export class TwoKernels {
     return Math.floor(this.#world.random() * bound);
   }
 
-  // Checking -----------------------------------------------------------------------------------------------------------
+  // Checking
+  // -----------------------------------------------------------------------------------------------------------
 
   async #check(): Promise<void> {
     const store = memoryStore({ host: this.#world, disk: this.#disk });

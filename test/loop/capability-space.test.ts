@@ -4,7 +4,7 @@ import { Space } from "../../src/cells/space.ts";
 import { simulatedHost } from "../../src/host/simulated-host.ts";
 import { capability } from "../../src/loop/define-capability.ts";
 import { EventLoop } from "../../src/loop/event-loop.ts";
-import type { HandlerContext } from "../../src/loop/mailbox-actor.ts";
+import type { CapabilityContext } from "../../src/loop/mailbox-actor.ts";
 import { dataSchema } from "../../src/loop/message-schema.ts";
 import { memoryStore } from "../../src/store/memory/memory-store.ts";
 import { Tx } from "../../src/work/tx.ts";
@@ -37,7 +37,7 @@ describe("a capability with a space", () => {
       commands: {
         "Greeter.Hello": {
           handle: (_data, context) => {
-            const typed: HandlerContext = context;
+            const typed: CapabilityContext = context;
             contexts.push(typed);
             return "hello";
           },

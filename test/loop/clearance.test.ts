@@ -3,7 +3,7 @@ import type { Cell } from "../../src/cells/cell.ts";
 import { Space } from "../../src/cells/space.ts";
 import { simulatedHost } from "../../src/host/simulated-host.ts";
 import { capability } from "../../src/loop/define-capability.ts";
-import type { HandlerContext as CapabilityContext } from "../../src/loop/mailbox-actor.ts";
+import type { CapabilityContext } from "../../src/loop/mailbox-actor.ts";
 import { timerCapability } from "../../src/loop/timer.ts";
 import { transactional } from "../../src/loop/transactional.ts";
 import { memoryStore } from "../../src/store/memory/memory-store.ts";

@@ -1,20 +1,23 @@
-/** Actors that have come to wait for each other by requests that did not cause each other: told of, and ended by a bound. */
+/**
+ * Actors that have come to wait for each other by requests that did not cause each other: told of, and ended by a
+ * bound.
+ */
 import { describe, expect, test } from "#test";
 import { CIRCLE_LOOK_MS, CIRCLE_WAIT_MS } from "../../src/limits.ts";
 import type { Capability } from "../../src/loop/capability.ts";
 import { capability } from "../../src/loop/define-capability.ts";
-import { AnswerLater, type HandlerContext } from "../../src/loop/mailbox-actor.ts";
+import { AnswerLater, type CapabilityContext } from "../../src/loop/mailbox-actor.ts";
 import type { ErrorData } from "../../src/message/error-data.ts";
 import type { Json, JsonObject } from "../../src/message/json.ts";
 import { deferred, query, type Setup, setup } from "./loop-setup.ts";
 
-type Ask = HandlerContext["query"];
+type Ask = CapabilityContext["query"];
 
 /** Answers `Name.Say` with its name, and `Name.Do` as it is told to. */
 function actor(name: string, work: (ask: Ask) => Json | Promise<Json>): Capability {
   const sends = Object.fromEntries(["A.Say", "B.Say", "C.Say", "D.Say"].map((type) => [type, "query" as const]));
   const say = () => `${name} said`;
-  const act = (_data: Json, context: HandlerContext) => work(context.query);
+  const act = (_data: Json, context: CapabilityContext) => work(context.query);
   return capability({
     description: name,
     sends,

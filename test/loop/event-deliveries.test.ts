@@ -1,9 +1,11 @@
-/** Parcels: an event is over when its handler has ended and every message that the handler sent is journaled or refused. */
+/**
+ * Parcels: an event is over when its handler has ended and every message that the handler sent is journaled or refused.
+ */
 import { describe, expect, test } from "#test";
 import type { CommandJournal } from "../../src/loop/command-journal.ts";
 import { capability } from "../../src/loop/define-capability.ts";
 import type { EventJournal } from "../../src/loop/event-journal.ts";
-import type { HandlerContext } from "../../src/loop/mailbox-actor.ts";
+import type { CapabilityContext } from "../../src/loop/mailbox-actor.ts";
 import { dataSchema } from "../../src/loop/message-schema.ts";
 import { Parcel } from "../../src/loop/parcel.ts";
 import type { Message } from "../../src/message/envelope.ts";
@@ -154,7 +156,7 @@ describe("deliveries", () => {
 });
 
 /** A handler of events that sends commands, a receiver of some of them, and the ends of its deliveries. */
-async function sending(handle: (context: HandlerContext, event: Message) => unknown) {
+async function sending(handle: (context: CapabilityContext, event: Message) => unknown) {
   const delivered: ((given: Message) => Promise<void>)[] = [];
   const events: EventJournal = {
     publish: () => Promise.resolve(),

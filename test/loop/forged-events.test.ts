@@ -1,4 +1,6 @@
-/** Events that only the kernel publishes, and connections that may publish none: refused, with one error to the client. */
+/**
+ * Events that only the kernel publishes, and connections that may publish none: refused, with one error to the client.
+ */
 import { describe, expect, test } from "#test";
 import { timerCapability } from "../../src/loop/timer.ts";
 import { JOURNAL_START } from "../../src/store/journal-position.ts";

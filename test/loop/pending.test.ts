@@ -2,7 +2,7 @@
 import fc from "fast-check";
 import { describe, expect, test } from "#test";
 import { capability } from "../../src/loop/define-capability.ts";
-import { AnswerLater, type HandlerContext } from "../../src/loop/mailbox-actor.ts";
+import { AnswerLater, type CapabilityContext } from "../../src/loop/mailbox-actor.ts";
 import type { PendingRequest } from "../../src/loop/pending-request.ts";
 import { PendingTable } from "../../src/loop/pending-table.ts";
 import { timerCapability } from "../../src/loop/timer.ts";
@@ -256,7 +256,7 @@ describe("timeouts", () => {
       description: "asks, because of an event, so that no client waits",
       sends: { "Bare.Ask": "query" },
       on: {
-        "Door.Opened": async (_data: unknown, context: HandlerContext) => {
+        "Door.Opened": async (_data: unknown, context: CapabilityContext) => {
           const end = (what: unknown) => void heard.push(`${context.host.monotonic()} ${what}`);
           await context.query("Bare.Ask", null).then(end, (failure: { code: number }) => end(failure.code));
         },
@@ -387,7 +387,7 @@ function slow(type: string) {
     description: "answers after a random time",
     queries: {
       [type]: {
-        handle: (data: Json, { host }: HandlerContext) =>
+        handle: (data: Json, { host }: CapabilityContext) =>
           new Promise<Json>((resolve) => {
             host.timer(Math.floor(host.random() * 20), () => resolve(data));
           }),

@@ -2,7 +2,7 @@
 import { describe, expect, test } from "#test";
 import { CIRCLE_LOOK_MS, CIRCLE_WAIT_MS } from "../../src/limits.ts";
 import { capability } from "../../src/loop/define-capability.ts";
-import type { HandlerContext } from "../../src/loop/mailbox-actor.ts";
+import type { CapabilityContext } from "../../src/loop/mailbox-actor.ts";
 import { Failure } from "../../src/message/error-data.ts";
 import type { Json } from "../../src/message/json.ts";
 import { command, setup } from "./loop-setup.ts";
@@ -13,13 +13,13 @@ function asking(options: { concurrency?: number; serialBy?: (data: Json) => stri
     ...{ description: "a", sends: { "B.Run": "command" }, durable: false },
     ...options,
     commands: {
-      "A.Run": { handle: (data: Json, context: HandlerContext) => context.command("B.Run", data) },
+      "A.Run": { handle: (data: Json, context: CapabilityContext) => context.command("B.Run", data) },
       "A.Say": { handle: (data: Json) => `said ${data}` },
     },
   });
   const b = capability({
     ...{ description: "b", sends: { "A.Say": "command" }, durable: false },
-    commands: { "B.Run": { handle: (data: Json, context: HandlerContext) => context.command("A.Say", back(data)) } },
+    commands: { "B.Run": { handle: (data: Json, context: CapabilityContext) => context.command("A.Say", back(data)) } },
   });
   return setup({ a, b });
 }

@@ -8,7 +8,7 @@ import { dataSchema } from "../../src/loop/message-schema.ts";
 import type { Message } from "../../src/message/envelope.ts";
 import { type ErrorData, Failure } from "../../src/message/error-data.ts";
 import type { Json } from "../../src/message/json.ts";
-import { command as makeCommand } from "../../src/message/lineage.ts";
+import { commandMessage as makeCommand } from "../../src/message/lineage.ts";
 import { rejected } from "../../src/store/rejection.ts";
 import { BareActor, bare, command, deferred, message, query, setup } from "./loop-setup.ts";
 

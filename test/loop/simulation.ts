@@ -4,7 +4,7 @@
  */
 import type { SimulatedHost } from "../../src/host/simulated-host.ts";
 import { capability } from "../../src/loop/define-capability.ts";
-import type { HandlerContext } from "../../src/loop/mailbox-actor.ts";
+import type { CapabilityContext } from "../../src/loop/mailbox-actor.ts";
 import { timerCapability } from "../../src/loop/timer.ts";
 import type { Message } from "../../src/message/envelope.ts";
 import { Failure } from "../../src/message/error-data.ts";
@@ -88,7 +88,7 @@ export class LoopSimulation {
       sends: { [`W${(n + 1) % WORKERS}.Leaf`]: "query", "Leaf.Ask": "query" },
       queries: {
         [`W${n}.Ask`]: {
-          handle: (data: Json, context: HandlerContext, given: Message) =>
+          handle: (data: Json, context: CapabilityContext, given: Message) =>
             this.#handle(name, data, given, () =>
               context.query(this.#circles ? `W${(n + 1) % WORKERS}.Leaf` : "Leaf.Ask", null),
             ),

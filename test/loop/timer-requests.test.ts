@@ -1,4 +1,7 @@
-/** Requests to the Timer capability: used ids, bounds of one client, timeouts of others, and a wall clock that is corrected. */
+/**
+ * Requests to the Timer capability: used ids, bounds of one client, timeouts of others, and a wall clock that is
+ * corrected.
+ */
 import { describe, expect, test } from "#test";
 import { simulatedHost } from "../../src/host/simulated-host.ts";
 import { POLL_INTERVAL_MS } from "../../src/limits.ts";

@@ -2,17 +2,17 @@
 import { describe, expect, test } from "#test";
 import type { Capability } from "../../src/loop/capability.ts";
 import { capability } from "../../src/loop/define-capability.ts";
-import type { HandlerContext } from "../../src/loop/mailbox-actor.ts";
+import type { CapabilityContext } from "../../src/loop/mailbox-actor.ts";
 import type { ErrorData } from "../../src/message/error-data.ts";
 import type { Json } from "../../src/message/json.ts";
-import { causedBy, command as makeCommand } from "../../src/message/lineage.ts";
+import { causedBy, commandMessage as makeCommand } from "../../src/message/lineage.ts";
 import { BareActor, bare, command, deferred, message, query, setup } from "./loop-setup.ts";
 
 /** Answers `Name.Ask` with the answers to the types in its data, asked one after the other. */
 function asks(name: string): Capability {
   const own = `${name}.Ask`;
   const sends = Object.fromEntries(["A.Ask", "B.Ask", "C.Ask", "Bare.Ask"].map((type) => [type, "query" as const]));
-  const follow = async (data: Json, context: HandlerContext): Promise<Json> => {
+  const follow = async (data: Json, context: CapabilityContext): Promise<Json> => {
     const [next, ...rest] = data as string[];
     return next === undefined ? `the end of ${name}` : await context.query(next, rest);
   };

@@ -1,4 +1,7 @@
-/** Web Workers, where the runtime has them: Deno and Bun. On Node the same suite runs with worker threads (`test/adapters`). */
+/**
+ * Web Workers, where the runtime has them: Deno and Bun. On Node the same suite runs with worker threads
+ * (`test/adapters`).
+ */
 import { describe, expect, test } from "#test";
 import { workerActor } from "../../src/loop/worker-actor.ts";
 import { workerSuite } from "./worker-suite.ts";

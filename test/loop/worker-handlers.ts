@@ -1,10 +1,10 @@
 /** Capabilities of the test workers, for every kind of worker. */
 import type { Capability, CapabilityActor } from "../../src/loop/capability.ts";
 import { declared } from "../../src/loop/capability-definition.ts";
-import type { HandlerContext } from "../../src/loop/mailbox-actor.ts";
+import type { CapabilityContext } from "../../src/loop/mailbox-actor.ts";
 import type { WorkerHandlers } from "../../src/loop/worker-serve.ts";
 import type { Json } from "../../src/message/json.ts";
-import { command as makeCommand } from "../../src/message/lineage.ts";
+import { commandMessage as makeCommand } from "../../src/message/lineage.ts";
 import type { HandlerOptions } from "../../src/work/handler-options.ts";
 
 /** A value without JSON text, which no worker can send. */
@@ -15,7 +15,7 @@ const late: string[] = [];
 const released = Promise.withResolvers<void>();
 
 /** Waits for the abort, uses the context again, and ends when it is released. */
-async function untilReleased({ signal, emit, command, send, host }: HandlerContext): Promise<string> {
+async function untilReleased({ signal, emit, command, send, host }: CapabilityContext): Promise<string> {
   await new Promise((resolve) => signal.addEventListener("abort", resolve));
   late.push((signal.reason as Error).message);
   const uses: readonly (() => unknown)[] = [

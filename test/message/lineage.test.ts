@@ -1,6 +1,14 @@
 import { describe, expect, test } from "#test";
 import { checkMessage } from "../../src/message/envelope.ts";
-import { causedBy, command, error, event, type Mint, query, reply } from "../../src/message/lineage.ts";
+import {
+  causedBy,
+  commandMessage,
+  error,
+  eventMessage,
+  type Mint,
+  queryMessage,
+  reply,
+} from "../../src/message/lineage.ts";
 
 /** Ids m1, m2, ... and a clock that moves by one with each message. */
 function setup(): Mint {
@@ -12,14 +20,14 @@ function setup(): Mint {
 describe("making messages", () => {
   test("[M15] command, query and event take id and timestamp from the mint", () => {
     const mint = setup();
-    expect(command(mint, "A.B", { x: 1 })).toEqual({
+    expect(commandMessage(mint, "A.B", { x: 1 })).toEqual({
       kind: "command",
       type: "A.B",
       data: { x: 1 },
       metadata: { id: "m1", timestamp: 1_001 },
     });
-    expect(query(mint, "A.B", null).kind).toBe("query");
-    expect(event(mint, "A.B", [], { correlation: "c" }).metadata).toEqual({
+    expect(queryMessage(mint, "A.B", null).kind).toBe("query");
+    expect(eventMessage(mint, "A.B", [], { correlation: "c" }).metadata).toEqual({
       id: "m3",
       timestamp: 1_003,
       correlation: "c",
@@ -31,12 +39,16 @@ describe("making messages", () => {
       { correlation: "c" },
       { id: "forged", timestamp: 1 },
     );
-    expect(command(setup(), "A.B", 1, forged).metadata).toEqual({ correlation: "c", id: "m1", timestamp: 1_001 });
+    expect(commandMessage(setup(), "A.B", 1, forged).metadata).toEqual({
+      correlation: "c",
+      id: "m1",
+      timestamp: 1_001,
+    });
   });
 
   test("[M15] reply and error take the request's type, and its id as causation", () => {
     const mint = setup();
-    const request = query(mint, "Memory.Get", { key: "/a" }, { correlation: "c" });
+    const request = queryMessage(mint, "Memory.Get", { key: "/a" }, { correlation: "c" });
     const answers = [reply(mint, request, { value: 1 }), error(mint, request, { code: 404, message: "absent" })];
     for (const answer of answers) {
       expect(answer.type).toBe("Memory.Get");
@@ -48,14 +60,14 @@ describe("making messages", () => {
   });
 
   test("[M15] an invalid type throws an error that explains the form", () => {
-    expect(() => command(setup(), "memory.get", 1)).toThrow(
+    expect(() => commandMessage(setup(), "memory.get", 1)).toThrow(
       'like Memory.Get, of at most 261 characters; got "memory.get"',
     );
   });
 
   test("[M16] a consequence inherits only causation, correlation, trace context and label", () => {
     const mint = setup();
-    const parent = command(mint, "A.B", 1, {
+    const parent = commandMessage(mint, "A.B", 1, {
       causation: "grandparent",
       correlation: "c",
       traceparent: "00-1-2-01",
@@ -63,7 +75,7 @@ describe("making messages", () => {
       label: ["hr"],
       tenant: "t",
     });
-    expect(event(mint, "C.D", 2, causedBy(parent)).metadata).toEqual({
+    expect(eventMessage(mint, "C.D", 2, causedBy(parent)).metadata).toEqual({
       id: "m2",
       timestamp: 1_002,
       causation: "m1",
@@ -72,7 +84,7 @@ describe("making messages", () => {
       tracestate: "k=v",
       label: ["hr"],
     });
-    expect(causedBy(command(mint, "A.B", 1))).toStrictEqual({ causation: "m3" });
+    expect(causedBy(commandMessage(mint, "A.B", 1))).toStrictEqual({ causation: "m3" });
   });
 
   test("[M16] an answer inherits each of these fields independently", () => {
@@ -83,7 +95,7 @@ describe("making messages", () => {
       { tracestate: "k=v" },
       { label: ["hr"] },
     ]) {
-      const request = command(mint, "A.B", 1, carried);
+      const request = commandMessage(mint, "A.B", 1, carried);
       const { id, timestamp, ...lineage } = reply(mint, request, 2).metadata;
       expect(lineage).toEqual({ causation: request.metadata.id, ...carried });
     }

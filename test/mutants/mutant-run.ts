@@ -3,7 +3,8 @@
  *
  * - `caught`: at least one test failed.
  * - `survived`: all tests passed; a test is missing.
- * - `broken`: the bug does not run: no test was found, a file could not be loaded, or a process spun until its processor time was over.
+ * - `broken`: the bug does not run: no test was found, a file could not be loaded, or a process spun until its
+ * processor time was over.
  *   The list is to be mended.
  */
 import { spawn } from "node:child_process";
@@ -19,7 +20,10 @@ export type Verdict =
 
 /** A test that waits for an event which the bug prevents is ended after this time. */
 const TEST_LIMIT_MS = 300_000;
-/** A bug that makes a process spin ends it: no healthy process takes a fifth of this. Time of the processor, since that does not depend on the load. */
+/**
+ * A bug that makes a process spin ends it: no healthy process takes a fifth of this. Time of the processor, since that
+ * does not depend on the load.
+ */
 const PROCESS_CPU_SECONDS_MAX = 300;
 
 export async function runMutant(mutant: Mutant, cpuSecondsMax = PROCESS_CPU_SECONDS_MAX): Promise<Verdict> {

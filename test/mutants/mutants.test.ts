@@ -1,4 +1,6 @@
-/** The list of planted bugs is up to date, and the script that plants them tells a caught one from one that survived. */
+/**
+ * The list of planted bugs is up to date, and the script that plants them tells a caught one from one that survived.
+ */
 import { existsSync, readdirSync, readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";

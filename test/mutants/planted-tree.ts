@@ -1,6 +1,6 @@
 /**
- * A copy of the repository with a planted bug, in the system's temporary folder. Files are hard links where the file system allows it; the
- * file with the bug is a file of its own. The work tree is never changed.
+ * A copy of the repository with a planted bug, in the system's temporary folder. Files are hard links where the file
+ * system allows it; the file with the bug is a file of its own. The work tree is never changed.
  */
 import {
   chmodSync,

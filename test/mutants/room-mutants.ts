@@ -1,4 +1,7 @@
-/** Planted bugs of the rooms that the other lists leave out: message, host, cells, extensions, app, kernel, client, command line, HTTP. */
+/**
+ * Planted bugs of the rooms that the other lists leave out: message, host, cells, extensions, app, kernel, client,
+ * command line, HTTP.
+ */
 import type { Mutant } from "./mutant.ts";
 
 const LOCK = "test/kernel/instance-lock.test.ts";

@@ -1,7 +1,8 @@
 /**
- * `npm run mutants`: plants one bug at a time and says which of them no test noticed. `npm run mutants -- NAME ...` runs those with a name that
- * contains a word, `--list` lists them, `--jobs N` runs N beside each other. `--minutes N` starts no further bug after N minutes; it begins at
- * a random place of the list and names the bugs that it left out. Ends with 1 if one survived or does not run. SPEC: K115.
+ * `npm run mutants`: plants one bug at a time and says which of them no test noticed. `npm run mutants -- NAME ...`
+ * runs those with a name that contains a word, `--list` lists them, `--jobs N` runs N beside each other. `--minutes N`
+ * starts no further bug after N minutes; it begins at a random place of the list and names the bugs that it left out.
+ * Ends with 1 if one survived or does not run. SPEC: K115.
  */
 import { parseArgs } from "node:util";
 import { MUTANTS } from "./list.ts";

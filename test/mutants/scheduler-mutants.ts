@@ -14,9 +14,9 @@ export const SCHEDULER_MUTANTS: readonly Mutant[] = [
     name: "readers-above-not-told",
     breaks: "I1",
     file: "src/scheduler/invalidation.ts",
-    find: "    for (let address: Address | null = from; address !== null; address = address.parent) {\n      address.stamp = tick;",
+    find: "    for (let address: NodeAddress | null = from; address !== null; address = address.parent) {\n      address.stamp = tick;",
     replace:
-      "    for (let address: Address | null = from; address === from; address = null) {\n      address.stamp = tick;",
+      "    for (let address: NodeAddress | null = from; address === from; address = null) {\n      address.stamp = tick;",
     tests: ["test/scheduler/live-consistency.test.ts", "test/scheduler/value-gating.test.ts"],
   },
   {
@@ -103,8 +103,8 @@ export const SCHEDULER_MUTANTS: readonly Mutant[] = [
     name: "resumed-node-not-compared",
     breaks: "I7",
     file: "src/scheduler/resume.ts",
-    find: "  return !creates && digestOf(readsByDocument(node), new Map()) === seen;",
-    replace: "  return !creates && digestOf(readsByDocument(node), new Map()) !== seen + seen;",
+    find: "  return !creates && readsDigest(readsByDocument(node), new Map()) === seen;",
+    replace: "  return !creates && readsDigest(readsByDocument(node), new Map()) !== seen + seen;",
     tests: ["test/scheduler/restart.test.ts", "test/scheduler/restart-equivalence.test.ts"],
   },
   {

@@ -91,8 +91,8 @@ export const WORK_MUTANTS: readonly Mutant[] = [
     name: "work-repeated-command-runs-again",
     breaks: "U6",
     file: "src/loop/transactional.ts",
-    find: `return message.kind === "command" && this.#receipts.isNew(id) ?`,
-    replace: `return message.kind === "command" || this.#receipts.isNew(id) ?`,
+    find: `if (message.kind === "command" && this.#receipts.isNew(id)) return`,
+    replace: `if (message.kind === "command" || this.#receipts.isNew(id)) return`,
     tests: [ONCE],
   },
   {

@@ -1,4 +1,7 @@
-/** The package as npm gives it to users: packed, installed in an empty project without a network, run, and looked at by the usual tools. */
+/**
+ * The package as npm gives it to users: packed, installed in an empty project without a network, run, and looked at by
+ * the usual tools.
+ */
 import { copyFileSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
 import { SourceMap } from "node:module";
 import { join } from "node:path";
@@ -10,7 +13,9 @@ import { COMPILER_OPTIONS, TSC, UserProject } from "../examples/user-project.ts"
 import { KernelProcess } from "../kernel/kernel-process.ts";
 import { ROOT, runProgram, scratchFolder } from "../repo/program.ts";
 
-/** Resolutions that an ESM-only package does not serve: `require` of old Nodes, and `exports` that are not read at all. */
+/**
+ * Resolutions that an ESM-only package does not serve: `require` of old Nodes, and `exports` that are not read at all.
+ */
 const NOT_SERVED: ReadonlySet<string> = new Set(["node10", "node16-cjs"]);
 
 /** Uses each entry point that an app's program needs. */

@@ -1,7 +1,7 @@
 /**
- * Long runs. `npm run test:long` sets `TEST_LONG=1` for the tests on Node. Each long part has a budget in minutes, so that the whole
- * run ends within an hour on two cores; `--whole` (`TEST_WHOLE=1`) removes the budgets. Lines that begin with `counted:` are added up
- * by `scripts/check.ts` and printed at the end of the run. SPEC: K110-K113.
+ * Long runs. `npm run test:long` sets `TEST_LONG=1` for the tests on Node. Each long part has a budget in minutes, so
+ * that the whole run ends within an hour on two cores; `--whole` (`TEST_WHOLE=1`) removes the budgets. Lines that begin
+ * with `counted:` are added up by `scripts/check.ts` and printed at the end of the run. SPEC: K110-K113.
  */
 
 const env: Readonly<Record<string, string | undefined>> = globalThis.process.env;
@@ -36,8 +36,9 @@ export function timeoutMs(part: LongPart): number {
 }
 
 /**
- * Decides whether a long part goes on. The short form makes all its rounds and looks at no clock; the long form makes at least those, and
- * ends with its budget. The clock is taken when this file is loaded, because a simulation replaces the global one.
+ * Decides whether a long part goes on. The short form makes all its rounds and looks at no clock; the long form makes
+ * at least those, and ends with its budget. The clock is taken when this file is loaded, because a simulation replaces
+ * the global one.
  */
 export class Rounds {
   readonly #part: LongPart;

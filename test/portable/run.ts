@@ -1,6 +1,7 @@
 /**
- * Runs the core's tests on a runtime that is not Node: `deno run -A test/portable/run.ts` or `bun test/portable/run.ts`.
- * Takes the files to run as arguments, prints each failure and a last line `N passed, N failed`; the exit code says the same.
+ * Runs the core's tests on a runtime that is not Node: `deno run -A test/portable/run.ts` or `bun
+ * test/portable/run.ts`. Takes the files to run as arguments, prints each failure and a last line `N passed, N failed`;
+ * the exit code says the same.
  */
 import process from "node:process";
 import { pathToFileURL } from "node:url";

@@ -6,7 +6,8 @@
  *   rw  a read does not show the next append of another one   rt  a transaction ended before another one began
  *
  * A cycle is an anomaly. Without `rt` the history is not serializable, with `rt` it is not strict. Other anomalies need
- * no graph: a lost or repeated append, an aborted or intermediate read, two reads of which none is a prefix of the other.
+ * no graph: a lost or repeated append, an aborted or intermediate read, two reads of which none is a prefix of the
+ * other.
  */
 
 export type Operation =
@@ -15,7 +16,9 @@ export type Operation =
 
 export interface Run {
   readonly id: number;
-  /** `unknown`: its answer was lost, so it may have happened. The reads of failed and unknown runs count for nothing. */
+  /**
+   * `unknown`: its answer was lost, so it may have happened. The reads of failed and unknown runs count for nothing.
+   */
   readonly status: "ok" | "failed" | "unknown";
   /** On one clock for all processes; the end of an unknown run is not used. */
   readonly beganAt: number;
@@ -76,7 +79,7 @@ class Check {
     this.anomalies.push({ kind, about });
   }
 
-  /** What one read shows. */
+  /** The result of one read. */
   reads(): void {
     for (const run of this.#runs) {
       if (run.status !== "ok") continue;

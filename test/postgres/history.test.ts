@@ -5,7 +5,7 @@
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import type { CommitRequest } from "../../src/store/commit.ts";
-import { Link } from "../../src/store/postgres/link.ts";
+import { DatabaseLink } from "../../src/store/postgres/link.ts";
 import { resolveOptions } from "../../src/store/postgres/options.ts";
 import { openPostgresStore } from "../../src/store/postgres/store.ts";
 import type { CommitListener, Store } from "../../src/store/store.ts";
@@ -23,7 +23,7 @@ const APART: LongPart = { name: "histories of kernel processes", short: 1, long:
 const server = testServer();
 
 async function sql(url: string, text: string) {
-  const link = await Link.open(resolveOptions({ url }));
+  const link = await DatabaseLink.open(resolveOptions({ url }));
   try {
     return await link.query(text);
   } finally {

@@ -1,6 +1,6 @@
 /**
- * Random transactions on lists, by several kernels on one database under faults, for the history checker. The program of
- * a seed is the same each time; its interleaving is not, so a failure prints the history.
+ * Random transactions on lists, by several kernels on one database under faults, for the history checker. The program
+ * of a seed is the same each time; its interleaving is not, so a failure prints the history.
  */
 import { SeededRandom } from "../../src/host/seeded-random.ts";
 import type { Json } from "../../src/message/json.ts";

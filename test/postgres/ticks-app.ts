@@ -1,4 +1,6 @@
-/** An app that notes each event: once in its state, and with each run of a plain handler in the file of `TICKS_FILE`. */
+/**
+ * An app that notes each event: once in its state, and with each run of a plain handler in the file of `TICKS_FILE`.
+ */
 import { appendFileSync } from "node:fs";
 import { type AppTx, app, on, type } from "../../src/index.ts";
 

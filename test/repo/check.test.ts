@@ -1,4 +1,7 @@
-/** The runner of the tests: the form of a run, the environment of its steps, its counts. The steps themselves are not run here. */
+/**
+ * The runner of the tests: the form of a run, the environment of its steps, its counts. The steps themselves are not
+ * run here.
+ */
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";

@@ -358,7 +358,7 @@ describe("talking", () => {
     expect(await millrace(["trace", "no-such-id"])).toMatchObject({
       code: 1,
       stderr:
-        "millrace: no message has the id no-such-id, is caused by it, or correlates with it: in the journal, or among those that a running kernel remembers\n",
+        'millrace: there is no message no-such-id, and none with it as cause or correlation; "millrace ls events" lists the journal\n',
     });
   });
 
@@ -428,7 +428,7 @@ describe("files", () => {
     chmodSync(join(cwd, ".millrace"), 0o700);
     expect(looked).toMatchObject({
       code: 1,
-      stderr: expect.stringMatching(/^millrace: .*cannot be looked at: EACCES.*; is it another user's\?\n$/),
+      stderr: expect.stringMatching(/^millrace: .*cannot be read: EACCES.*; is it another user's\?\n$/),
     });
     expect(sent).toMatchObject({
       code: 3,

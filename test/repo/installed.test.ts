@@ -1,8 +1,15 @@
 /** The set-up script installs only if the installed packages differ from the lock file. */
-import { mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
-import { dirname, join } from "node:path";
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { dirname, join, relative, sep } from "node:path";
 import { describe, expect, test } from "vitest";
-import { pinnedNode, SQLITE_VERSION_MIN, selection, suffices, whyInstall } from "../../scripts/installed.mjs";
+import {
+  neededPaths,
+  pinnedNode,
+  SQLITE_VERSION_MIN,
+  selection,
+  suffices,
+  whyInstall,
+} from "../../scripts/installed.mjs";
 import * as limits from "../../src/limits.ts";
 import { ROOT, scratchFolder } from "./program.ts";
 
@@ -17,6 +24,16 @@ const LOCK = {
   "tools/node": { name: "tools-node", devDependencies: { node: "24" } },
   "node_modules/for-another-platform": { version: "1.0.0", optional: true },
 };
+
+/** The bytes of a package without those nested in it; undefined if it is not installed. */
+function bytesIn(folder: string): number | undefined {
+  if (!existsSync(folder)) return undefined;
+  const files = readdirSync(folder, { recursive: true, withFileTypes: true }).filter((entry) => entry.isFile());
+  return files
+    .map(({ parentPath, name }) => join(parentPath, name))
+    .filter((file) => !relative(folder, file).split(sep).includes("node_modules"))
+    .reduce((sum, file) => sum + statSync(file).size, 0);
+}
 
 /** A clone with a complete installation. */
 function setup() {
@@ -106,6 +123,15 @@ describe("packages that npm start installs", () => {
     expect(selection("start", NEW)).toEqual(["--workspaces=false"]);
     expect(selection("start", OLD)).toEqual(["--workspace=tools/node", "--include-workspace-root"]);
     expect(selection(undefined, NEW)).toEqual([]);
+  });
+
+  test("[K301] they take less than 100 MB on a machine with a recent Node", () => {
+    const { packages } = JSON.parse(readFileSync(join(ROOT, "package-lock.json"), "utf8"));
+    const folders = [...neededPaths(packages, "start", NEW)].filter((path) => path !== "");
+    // Optional packages of other platforms are not installed.
+    const bytes = folders.map((path) => bytesIn(join(ROOT, path))).filter((size) => size !== undefined);
+    expect(bytes.length).toBeGreaterThan(10);
+    expect(bytes.reduce((sum, size) => sum + size, 0)).toBeLessThan(100_000_000);
   });
 
   test("[K141] linters, runtimes and test tools are no dependencies of the root", () => {

@@ -27,7 +27,9 @@ function brokenLinks(page: string, text: string): string[] {
   return local.filter((target) => !existsSync(join(ROOT, dirname(page), target))).map((target) => `${page}: ${target}`);
 }
 
-/** ``Router.route` in `loop/router.ts``, ``refusalOf` in `loop/admission.ts``; in a table with a comma instead of "in". */
+/**
+ * ``Router.route` in `loop/router.ts``, ``refusalOf` in `loop/admission.ts``; in a table with a comma instead of "in".
+ */
 const NAMED_FUNCTION = /`(?:([A-Z]\w+)\.)?(#?\w+)`(?: in| of|,) `([\w/-]+\/[\w-]+\.ts)`/g;
 
 function missingFunctions(page: string): string[] {
@@ -77,7 +79,8 @@ describe("laws", () => {
     const sources = filesUnder("src", ".ts").filter((file) =>
       spelled.test(codeOf(readFileSync(join(ROOT, file), "utf8"))),
     );
-    // `thrownText` of `message/error-data.ts` also takes errors without a message, and values that throw when they are read.
+    // `thrownText` of `message/error-data.ts` also takes errors without a message, and values that throw when they are
+    // read.
     expect(sources).toEqual([]);
     expect(spelled.test("const why = error instanceof Error ? error.message : String(error);")).toBe(true);
   });

@@ -23,7 +23,10 @@ function sources(): string[] {
     .map((name) => readFileSync(join(ROOT, "src", name), "utf8"));
 }
 
-/** Codes as the source declares them: in unions named `…ErrorCode` and `RejectionReason`, of a class with one code, and those of answers. */
+/**
+ * Codes as the source declares them: in unions named `…ErrorCode` and `RejectionReason`, of a class with one code, and
+ * those of answers.
+ */
 function codesIn(source: string): string[] {
   const text = source.replaceAll(/\/\*.*?\*\//gs, "").replaceAll(/\/\/.*$/gm, "");
   const unions = text.matchAll(/type (?:\w*ErrorCode|RejectionReason) =([^;]*);/g);
@@ -105,6 +108,18 @@ describe("the reference", () => {
       return ![text, linked].flatMap(examplesIn).some((code) => code.split(new RegExp(`\\b${name}\\b`)).length > 2);
     });
     expect(withoutExample.map(({ page, name }) => `${page}: ${name}`)).toEqual([]);
+  });
+
+  test("[K302] each function and class has a sentence about its errors", () => {
+    const silent = entries.flatMap(({ name }) =>
+      [...sectionsOf(pageOf(name))].flatMap(([one, text]) => {
+        const [, declaration = "", prose = ""] = text.match(/```typescript\n([\s\S]*?)^```$([\s\S]*)/m) ?? [];
+        if (!/^(?:abstract )?(?:class|function) /m.test(declaration)) return [];
+        const sentences = prose.replaceAll(/^```[\s\S]*?^```$/gm, "");
+        return /^(?:Throws|Thrown|Rejects|Does not throw)\b/m.test(sentences) ? [] : [`${name}: ${one}`];
+      }),
+    );
+    expect(silent).toEqual([]);
   });
 
   test("[K50] names every verb with its usage (node scripts/reference.ts command > docs/reference/command.md)", async () => {

@@ -1,6 +1,6 @@
 /**
- * The pages of the spec and the tests hold together: a rule that a test names exists, and exists once. Rules that no test
- * names are listed with the run, so that they are seen; some are promises of rooms that are not built.
+ * The pages of the spec and the tests hold together: a rule that a test names exists, and exists once. Rules that no
+ * test names are listed with the run, so that they are seen; some are promises of rooms that are not built.
  */
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
@@ -21,7 +21,9 @@ interface Rule {
   readonly page: string;
 }
 
-/** The rules of a page with their texts, in its order; a rule ends at the next one, a blank row, a heading or a table. */
+/**
+ * The rules of a page with their texts, in its order; a rule ends at the next one, a blank row, a heading or a table.
+ */
 function rulesIn(text: string): { readonly id: string; readonly text: string }[] {
   return text.split(/^- (?=\*\*[A-Z]\d+\*\*)/m).flatMap((part, index) => {
     const [, id, rest = ""] = part.match(/^\*\*([A-Z]\d+)\*\*([\s\S]*)$/) ?? [];

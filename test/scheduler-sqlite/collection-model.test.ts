@@ -28,7 +28,7 @@ describe("random histories of a collection on a SQLite file", () => {
     const rest = async <T>(work: () => Promise<T>): Promise<T> => {
       const result = await work();
       for (const space of spaces) await space.settled();
-      // What the other process has committed is integrated, without a wait for its notification.
+      // Commits of the other process are integrated, without a wait for its notification.
       for (const space of spaces) await space.replica("s").catchUp();
       return result;
     };

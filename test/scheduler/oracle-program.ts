@@ -1,6 +1,6 @@
 /**
- * Random programs for the oracle: documents with links between them, and computations that read them by conditions, through links
- * and through each other. A program is data, so that the scheduler and the oracle can both carry it out.
+ * Random programs for the oracle: documents with links between them, and computations that read them by conditions,
+ * through links and through each other. A program is data, so that the scheduler and the oracle can both carry it out.
  */
 import type { SeededRandom } from "../../src/host/seeded-random.ts";
 import { isJsonObject, type Json } from "../../src/message/json.ts";

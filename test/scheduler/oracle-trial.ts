@@ -1,7 +1,8 @@
 /**
- * One trial from one seed: a random program is run by a scheduler while documents change, links are turned, observers come and go,
- * computations are replaced, another process commits, commits are refused and time gates close. At every rest the scheduler must
- * agree with the oracle on values and on who is live; where no gate and no circle is in the way, at every single callback too.
+ * One trial from one seed: a random program is run by a scheduler while documents change, links are turned, observers
+ * come and go, computations are replaced, another process commits, commits are refused and time gates close. At every
+ * rest the scheduler must agree with the oracle on values and on who is live; where no gate and no circle is in the
+ * way, at every single callback too.
  */
 import type { Cell } from "../../src/cells/cell.ts";
 import { SeededRandom } from "../../src/host/seeded-random.ts";
@@ -160,7 +161,7 @@ export class Trial {
     );
   }
 
-  // What happens -------------------------------------------------------------------------------------------------------
+  // Actions
 
   async #step(): Promise<void> {
     const { pick, chance } = { pick: this.#make.pick.bind(this.#make), chance: this.#make.chance.bind(this.#make) };
@@ -376,7 +377,7 @@ export class Trial {
     return cell;
   }
 
-  // What must be true --------------------------------------------------------------------------------------------------
+  // Checks
 
   /** Runs all possible work, and compares. */
   async #rest(): Promise<void> {

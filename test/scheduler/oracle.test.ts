@@ -118,6 +118,13 @@ describe("beside a naive scheduler that recomputes everything", () => {
       steps: 20,
       what: "[R18] a node of a circle that fell asleep and woke during its own run lost a read",
     },
+    {
+      seed: 1287,
+      circles: false,
+      gates: false,
+      steps: 30,
+      what: "[R80] a read of plain code missed that a computation upstream was replaced",
+    },
   ];
   for (const { seed, what, ...options } of found) {
     test(what, async () => {

@@ -1,9 +1,9 @@
 /**
- * Several processes on one store, all of which persist the same computations (I12). They write, observe, pause, resume, are
- * killed and start again in random order. At every rest all of them run, and each of their observers must show the value that
- * the oracle computes from the stored documents. Each process has an effect that writes the value of a computation into a document of its own.
- * With gates, computations and the effect are debounced or throttled; with few resident documents, replicas evict; asynchronous computations
- * are killed and paused while they wait.
+ * Several processes on one store, all of which persist the same computations (I12). They write, observe, pause, resume,
+ * are killed and start again in random order. At every rest all of them run, and each of their observers must show the
+ * value that the oracle computes from the stored documents. Each process has an effect that writes the value of a
+ * computation into a document of its own. With gates, computations and the effect are debounced or throttled; with few
+ * resident documents, replicas evict; asynchronous computations are killed and paused while they wait.
  */
 import type { Cell } from "../../src/cells/cell.ts";
 import type { Host } from "../../src/host/host.ts";

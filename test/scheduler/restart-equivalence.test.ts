@@ -7,9 +7,10 @@ import { type Restarts, RestartTrial, worldOf } from "./restart-model.ts";
 const PART: LongPart = { name: "restarts beside a process that stays", short: 100, long: 5_000, minutes: 1 };
 const LOSSY: LongPart = { name: "restarts with losses", short: 40, long: 2_000, minutes: 0.5 };
 /**
- * In which something was wrong once: a change behind the back of a node whose input was not loaded (7020), such an input that turned out
- * to be nothing (185, 783, 2338). And in which a run is made later than in the process that stays (7208, 7325, 7327) or earlier (3184, 3292, with
- * losses 933), which the specification allows: by which sentences is said where the model keeps book of it (`RestartTrial`).
+ * In which something was wrong once: a change behind the back of a node whose input was not loaded (7020), such an
+ * input that turned out to be nothing (185, 783, 2338). And in which a run is made later than in the process that stays
+ * (7208, 7325, 7327) or earlier (3184, 3292, with losses 933), which the specification allows: by which sentences is
+ * said where the model keeps book of it (`RestartTrial`).
  */
 const FOUND = [185, 783, 2338, 3184, 3292, 7020, 7208, 7325, 7327];
 const LOSSY_FOUND = [933];

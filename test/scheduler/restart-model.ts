@@ -1,8 +1,9 @@
 /**
- * Restart equivalence (I7): a random program is run in two worlds that do the same, one of which is restarted, killed and changed behind
- * its back on the way. Observers must see the same values at every rest, and what runs in the restarted world runs in the other too: "the same set
- * of future runs as a process that had stayed alive (modulo durable-dirty markers accrued while down)", Scheduler v2 §11, I7. When it runs may differ, so runs
- * are booked for each node: one that was made in one world only is owed by the other, and what is owed is not excused twice.
+ * Restart equivalence (I7): a random program is run in two worlds that do the same, one of which is restarted, killed
+ * and changed behind its back on the way. Observers must see the same values at every rest, and what runs in the
+ * restarted world runs in the other too: "the same set of future runs as a process that had stayed alive (modulo
+ * durable-dirty markers accrued while down)", Scheduler v2 §11, I7. When it runs may differ, so runs are booked for
+ * each node: one that was made in one world only is owed by the other, and what is owed is not excused twice.
  */
 import type { Cell } from "../../src/cells/cell.ts";
 import { SeededRandom } from "../../src/host/seeded-random.ts";
@@ -54,7 +55,10 @@ class Side {
     this.world = world;
   }
 
-  /** Sources are all here in the process that stays; in one that begins, before nodes are resumed, or after, or as they are read. */
+  /**
+   * Sources are all here in the process that stays; in one that begins, before nodes are resumed, or after, or as they
+   * are read.
+   */
   async begin(loads: Side["loads"]): Promise<void> {
     const { host } = this.world;
     this.loads = loads;
@@ -193,21 +197,21 @@ export class RestartTrial {
   readonly #stays: Side;
   readonly #restarts: Side;
   /**
-   * How often something may run that does not in the other world: once for every time that it was not stored when the process was killed ("on miss
-   * [...] degrade that node to `fresh`", §9.2), or that it has to make nodes again, which only its code can.
+   * The number of runs that a node may have beyond the other world: one for each time that it was not stored when the
+   * process was killed ("on miss [...] degrade that node to `fresh`", §9.2), or that it has to create nodes again.
    */
   readonly #mayRun = new Map<string, number>();
   /**
-   * What ran in the world that stays alone, and that nobody looks at in the other: it ran for a state that was gone before the other could see it, or
-   * for somebody who had read it and has not been made again there. "A node that is never live never runs" (I2), so its run comes when somebody looks:
-   * the set of runs is the same.
+   * Nodes that ran only in the world that stays, and are not observed in the other: they ran for a state that was gone
+   * before the other could see it, or for a reader that has not been created again there. "A node that is never live
+   * never runs" (I2), so they run when they are observed: the set of runs is the same.
    */
   readonly #postponed = new Set<string>();
   /**
-   * What ran in the restarted world alone, and what the world that stays sleeps over and will run when somebody looks. A node that is taken up has all
-   * its reads ("install `reads` [...] directly into the indexes", §9.2), and what a live node has read is live (§5.1), so it runs if it is
-   * behind (I1). The world that stays may spare it that: it drops reads of a node which is about to read anew. Until it has run there too, it may not
-   * run here once more.
+   * What ran in the restarted world alone, and what the world that stays sleeps over and will run when somebody looks.
+   * A node that is taken up has all its reads ("install `reads` [...] directly into the indexes", §9.2), and what a
+   * live node has read is live (§5.1), so it runs if it is behind (I1). The world that stays may spare it that: it
+   * drops reads of a node which is about to read anew. Until it has run there too, it may not run here once more.
    */
   readonly #ahead = new Set<string>();
   readonly #log: string[] = [];
@@ -265,8 +269,9 @@ export class RestartTrial {
     for (const [id, runs] of restarts) {
       this.met.runs += runs;
       const more = runs - (stays.get(id) ?? 0) - (this.#postponed.delete(id) ? 1 : 0);
-      // Changes that were "accrued while down" (I7) come all at once, and may run what is not needed after all of them. The specification loads a
-      // space before its nodes are taken up (§9.2); where sources come as they are read, what misses one runs again when it is there.
+      // Changes that were "accrued while down" (I7) come all at once, and may run what is not needed after all of them.
+      // The specification loads a space before its nodes are taken up (§9.2); where sources come as they are read, what
+      // misses one runs again when it is there.
       if (more <= 0 || muchHasChanged || this.#restarts.loads === "as-read") continue;
       if (more === 1 && this.#stays.isBehind(id) && !this.#ahead.has(id)) {
         this.#ahead.add(id);

@@ -1,4 +1,7 @@
-/** Streams whose handlers fail: what waits for the next attempt, and what `onFailed` may do. The options themselves: `test/work/`. */
+/**
+ * Failing handlers of streams: sends that wait for the next attempt, and the transaction of `onFailed`. The options
+ * themselves: `test/work/`.
+ */
 import { describe, expect, test } from "#test";
 import type { SendOutcome } from "../../src/scheduler/send.ts";
 import { Calls, setup } from "./scheduler-setup.ts";

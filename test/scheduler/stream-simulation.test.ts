@@ -2,7 +2,9 @@ import { describe, expect, test } from "#test";
 import { simulate } from "../../src/host/simulated-host.ts";
 import { type Sightings, StreamSimulation } from "./stream-simulation.ts";
 
-/** 64 and 85 kill a process between a handling and its follow-up; 451 found a send that overtook another in a roll-back. */
+/**
+ * 64 and 85 kill a process between a handling and its follow-up; 451 found a send that overtook another in a roll-back.
+ */
 const SEEDS = [...Array.from({ length: 20 }, (_, i) => i + 1), 31, 64, 81, 85, 451];
 
 describe("streams from seeds", () => {

@@ -138,7 +138,8 @@ export class StreamSimulation {
     this.#host.note(`${name} ${outcome.kind}`);
   }
 
-  // Processes ------------------------------------------------------------------------------------------------------------
+  // Processes
+  // ------------------------------------------------------------------------------------------------------------
 
   async #start(): Promise<void> {
     const process = simulatedProcess(this.#host);
@@ -192,7 +193,7 @@ export class StreamSimulation {
     const placed = new Set<string | undefined>();
     space.stream<Order>("orders").handle((order, context) => {
       const { account, amount, name, kind } = order;
-      // A call that came to its end before, and whose commit was rejected.
+      // An earlier call with a rejected commit.
       if (placed.has(context.id)) this.sightings.retried++;
       const place = () => {
         const entry = { name, total: total.get() ?? 0 };
@@ -210,7 +211,8 @@ export class StreamSimulation {
     audits.handle((name) => audit.push(name));
   }
 
-  // The model --------------------------------------------------------------------------------------------------------------
+  // The model
+  // --------------------------------------------------------------------------------------------------------------
 
   async #check(): Promise<void> {
     const store = memoryStore({ host: this.#host, disk: this.#disk });

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "#test";
 import type { Json } from "../../src/message/json.ts";
 import { causesIn } from "../../src/scheduler/causes.ts";
-import type { Address } from "../../src/scheduler/node.ts";
+import type { NodeAddress } from "../../src/scheduler/node.ts";
 import { Calls, setup } from "./scheduler-setup.ts";
 
 /** A node that reads exactly these places, and how often it ran after its first run. */
@@ -10,7 +10,7 @@ async function reader(before: Json | undefined, reads: readonly { path: string[]
   const doc = space.cell<unknown>("doc");
   if (before !== undefined) doc.set(before);
   await quiet();
-  const places = reads.map(({ path, shallow = false }) => ({ address: doc.address.at(path) as Address, shallow }));
+  const places = reads.map(({ path, shallow = false }) => ({ address: doc.address.at(path) as NodeAddress, shallow }));
   const node = scheduler.register({
     kind: "effect",
     id: "reader",

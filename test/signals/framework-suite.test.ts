@@ -1,13 +1,16 @@
 /**
- * The public test suite for signal libraries (npm `reactive-framework-test-suite`), run over a space through an adapter.
- * A case in `EXCEPTIONS` must fail: when it passes, its line goes.
+ * The public test suite for signal libraries (npm `reactive-framework-test-suite`), run over a space through an
+ * adapter. A case in `EXCEPTIONS` must fail: when it passes, its line goes.
  */
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import type { Cell } from "../../src/cells/cell.ts";
 import { Space } from "../../src/cells/space.ts";
 import { memoryStore } from "../../src/store/memory/memory-store.ts";
 
-/** The parts of the suite that are used here. Its sources do not pass our compiler settings, so they are not imported as types. */
+/**
+ * The parts of the suite that are used here. Its sources do not pass our compiler settings, so they are not imported as
+ * types.
+ */
 interface Suite {
   readonly testSuite: readonly {
     readonly section: string;

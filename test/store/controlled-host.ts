@@ -1,6 +1,6 @@
 /**
- * The real host, with a wall clock that stands still until a test moves it, either way. Timers and tasks are real, so that
- * backends with real files run on it; durations and ids do not notice.
+ * The real host, with a wall clock that stands still until a test moves it, either way. Timers and tasks are real, so
+ * that backends with real files run on it; durations and ids do not notice.
  */
 import type { Host, Timer, TimerOptions } from "../../src/host/host.ts";
 import { systemHost } from "../../src/host/system-host.ts";
@@ -10,7 +10,7 @@ export const START_MS = 1_767_225_600_000;
 
 export class ControlledHost implements Host {
   readonly #real = systemHost();
-  /** What was thrown where nobody is answered. */
+  /** Errors reported to the host. */
   readonly reported: unknown[] = [];
   #nowMs = START_MS;
 

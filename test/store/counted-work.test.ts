@@ -1,6 +1,6 @@
 /**
- * What a write costs, counted: statements, bytes and commits, never seconds. The counts are the same on every machine, so a
- * change that makes the store do more work goes red here before anybody measures it (`docs/decisions/0004-benchmarks.md`).
+ * The cost of a write as counts of statements, bytes and commits, never seconds. The counts are the same on every
+ * machine, so a change that makes the store do more work fails here first (`docs/decisions/0004-benchmarks.md`).
  */
 import { describe, expect, test } from "vitest";
 import type { Store, StoreStats } from "../../src/store/store.ts";
@@ -24,10 +24,10 @@ import { StoreFile } from "./sqlite/store-file.ts";
 
 const DONE = { kind: "done" } as const;
 const EVENTS = ["event"] as const;
-/** Statements that a batch takes whatever is in it: begin, head, commit, and looks at the log and at other processes. */
+/** Statements of every batch: begin, head, commit, and checks of the log and of other processes. */
 const PER_BATCH_MAX = 10;
 
-/** A store whose batches end only with the queue, so that a slow machine makes the same ones. */
+/** A store whose batches end only with the queue, so that the batches are the same on a slow machine. */
 async function setup() {
   const file = new StoreFile();
   const store = await file.open({ tuning: { batchMs: 600_000, batchJobsMax: 100_000 } });
@@ -139,7 +139,7 @@ describe("neighbours", () => {
     const more = await at.store.claim({ lease: mine[0]!.lease, limit: 2, kinds: EVENTS });
     expect([...claimedIds(mine), ...claimedIds(others), ...claimedIds(more)]).toEqual([1, 2, 3, 4, 5, 6]);
     expect(await at.store.settle([settlement(mine[1]!, DONE)])).toEqual(["settled"]);
-    // 2 was settled already and 4 is held by somebody else.
+    // 2 was settled already, and another lease holds 4.
     const all = [1, 2, 3, 4, 5, 6].map((id) => ({ ...settlement(mine[0]!, DONE), id }));
     const answers = ["settled", "lease-lost", "settled", "lease-lost", "settled", "settled"];
     expect(await at.store.settle(all)).toEqual(answers);

@@ -1,4 +1,4 @@
-/** The cursor after a journal id, for a store whose journal has one lane. */
+/** The cursor after a journal id, for a store with one journal lane. */
 import { cursorOf } from "../../src/store/journal-position.ts";
 import type { Store } from "../../src/store/store.ts";
 

@@ -1,7 +1,8 @@
 /**
- * A real store behind a bad line: calls can be held before they arrive, their answers held on the way back, commits refused
- * before the store sees them, made without an answer, or sent twice. What the seam promises (`store.ts`) stays true: writes
- * arrive and are answered in the order they were asked for, and an answer that shows a commit comes after the answer to it.
+ * A real store behind a faulty line: calls can be held before they arrive, their answers held on the way back, commits
+ * refused before the store sees them, made without an answer, or sent twice. The promises of the interface (`store.ts`)
+ * hold: writes arrive and are answered in the order of the calls, and an answer that shows a commit comes after the
+ * answer to it.
  *
  *     const line = new FaultyLine(memoryStore({ host }));
  *     line.plan = ({ method }) => (method === "commit" ? { answered: gate.opened } : {});
@@ -15,7 +16,7 @@ import type { FeedPage, LoadResult, Store } from "../../src/store/store.ts";
 export interface LineCall {
   readonly method: "load" | "commit" | "changesSince";
   readonly request?: CommitRequest;
-  /** What a load asks for. */
+  /** The documents of a load. */
   readonly refs?: readonly DocumentRef[];
 }
 
@@ -26,7 +27,7 @@ export interface Fault {
   readonly answered?: Promise<void>;
   /** Instead of making the commit; a load or a look at the feed throws it. */
   readonly instead?: Rejection | Error;
-  /** The commit is made, and the caller is told that nobody knows. */
+  /** The commit is made, and the caller gets an unknown outcome. */
   readonly loseAnswer?: boolean;
   /** The commit is sent twice, as if the first answer had been lost; the caller gets the second. */
   readonly sendTwice?: boolean;
@@ -37,7 +38,7 @@ const NOTHING_ASKED = { arrived: Promise.resolve(), answered: Promise.resolve() 
 
 export class FaultyLine {
   readonly store: Store;
-  /** Decides what happens to a call; nothing unless given. */
+  /** Decides the fault of a call; none unless given. */
   plan: (call: LineCall) => Fault = () => ({});
   /** Commits that arrived at the store, in order. */
   readonly arrived: CommitRequest[] = [];
@@ -119,7 +120,7 @@ export class FaultyLine {
   }
 }
 
-/** Something to wait for until a test opens it. */
+/** A promise that a test resolves. */
 export class Gate {
   readonly opened: Promise<void>;
   readonly open: () => void;

@@ -1,4 +1,7 @@
-/** The real host, for which no time passes until a test lets its timers fire: what happens between two tasks does not depend on the machine. */
+/**
+ * The real host with timers that fire only when a test says so: the order between two tasks does not depend on the
+ * machine.
+ */
 import type { Host, Timer } from "../../src/host/host.ts";
 import { ControlledHost } from "./controlled-host.ts";
 
@@ -16,13 +19,13 @@ export class HeldTimers extends ControlledHost implements Host {
     return { cancel: () => this.#waiting.delete(one) };
   }
 
-  /** Fires what waits now. */
+  /** Fires the timers that wait now. */
   fire(): void {
     const waiting = [...this.#waiting];
     for (const one of waiting) if (this.#waiting.delete(one)) one();
   }
 
-  /** Lets everything happen that needs no timer. */
+  /** Runs all work that needs no timer. */
   async tasks(): Promise<void> {
     for (let turn = 0; turn < 10; turn++) await this.yield();
   }

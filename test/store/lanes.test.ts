@@ -1,7 +1,7 @@
 /** Memory stores with a lane for each store object: ids have gaps, and rows with smaller ids appear later. */
 import { describe, expect, test } from "#test";
 import type { JournalRow } from "../../src/store/journal.ts";
-import { JOURNAL_START, type JournalPosition, laneOf } from "../../src/store/journal-position.ts";
+import { JOURNAL_START, type JournalPosition, journalLaneOf } from "../../src/store/journal-position.ts";
 import { MemoryDisk } from "../../src/store/memory/memory-disk.ts";
 import { memoryStore } from "../../src/store/memory/memory-store.ts";
 import type { Store } from "../../src/store/store.ts";
@@ -85,7 +85,7 @@ describe("lanes", () => {
       const [early] = await append(one, entry());
       const { rows } = await followed(two, first.end, limit);
       expect(idsOf(rows).toSorted((a, b) => a - b)).toEqual([late!, early!].toSorted((a, b) => a - b));
-      expect(new Set(rows.map(laneOf))).toEqual(new Set([0, 1]));
+      expect(new Set(rows.map(journalLaneOf))).toEqual(new Set([0, 1]));
     }
     const { rows } = await one.follow(JOURNAL_START, 100);
     expect(idsOf(rows)).toEqual(idsOf(rows).toSorted((a, b) => a - b));
@@ -120,6 +120,6 @@ describe("lanes", () => {
     const next = memoryStore({ host, disk });
     const [id] = await append(next, entry());
     expect(id).toBeGreaterThan(last);
-    expect((await next.query({ id: id!, limit: 1 })).map(laneOf)).toEqual([0]);
+    expect((await next.query({ id: id!, limit: 1 })).map(journalLaneOf)).toEqual([0]);
   });
 });

@@ -1,7 +1,7 @@
 /**
  * Stores on a database server that can be lost: a primary and a standby, both memory stores. A line can be cut and
- * repaired, and the standby can take over. Until `stopCopying` the standby gets every commit that the primary gets; after
- * that it lacks the tail, as after a failover without synchronous copies.
+ * repaired, and the standby can take over. Until `stopCopying` the standby gets every commit that the primary gets;
+ * after that it lacks the tail, as after a failover without synchronous copies.
  *
  * A store on a cut line parks its writes and refuses everything else, as the interface asks (`connection.ts`).
  */
@@ -58,7 +58,7 @@ export class Server {
     void this.#standby?.commit({ ...request, history: undefined });
   }
 
-  /** From now on the standby lacks what is written. */
+  /** From now on the standby lacks new writes. */
   stopCopying(): void {
     this.#standby = undefined;
   }

@@ -1,6 +1,7 @@
 /**
- * A process that sends the same events as its rival on the same SQLite file, in an order of its own, and tells what became of them as
- * one line of JSON. Arguments: the file, its name, the number of events. It opens, says "ready", and starts when its input says so.
+ * A process that sends the same events as its rival on the same SQLite file, in an order of its own, and prints their
+ * outcomes as one line of JSON. Arguments: the file, its name, the number of events. It opens, says "ready", and starts
+ * on input.
  */
 import { argv, stdin, stdout } from "node:process";
 import { Space } from "../../src/cells/space.ts";

@@ -1,7 +1,8 @@
 /**
  * One suite for every entry point and every store: an invocation takes effect once, in one commit (SPEC: U1-U99).
  *
- * `DIFFERENCES` lists the rules that an entry point does not keep yet. Their cases run too, and must fail: the table only shrinks.
+ * `DIFFERENCES` lists the rules that an entry point does not keep yet. Their cases run too, and must fail: the table
+ * only shrinks.
  */
 import { describe, expect, test } from "#test";
 import type { Json } from "../../src/message/json.ts";

@@ -1,4 +1,6 @@
-/** Cases of `describeOnce` about commits without an answer, lost leases, crashes and timeouts (SPEC: U4, U10, U17-U36). */
+/**
+ * Cases of `describeOnce` about commits without an answer, lost leases, crashes and timeouts (SPEC: U4, U10, U17-U36).
+ */
 import { expect } from "#test";
 import { HANDLER_TIMEOUT_MS } from "../../src/limits.ts";
 import { rejected } from "../../src/store/rejection.ts";

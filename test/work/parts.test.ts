@@ -5,7 +5,7 @@ import { MemoryDisk } from "../../src/store/memory/memory-disk.ts";
 import { memoryStore } from "../../src/store/memory/memory-store.ts";
 import { Cancellation } from "../../src/work/cancellation.ts";
 import { handlerOptionsProblem } from "../../src/work/handler-options.ts";
-import { Lineage } from "../../src/work/lineage.ts";
+import { AttemptLineage } from "../../src/work/lineage.ts";
 import { nextSlot } from "../../src/work/schedule.ts";
 import { type ArmedTimer, armed, following, taken } from "../../src/work/timer-row.ts";
 import { memoryWorlds, World } from "./world.ts";
@@ -76,7 +76,7 @@ describe("schedules", () => {
 describe("the lineage of an attempt", () => {
   test("[I10] a confirmed attempt cannot fail afterwards, and its launches are told once", async () => {
     const { space } = await new World(memoryWorlds).process();
-    const lineage = new Lineage(space.replica(space.name));
+    const lineage = new AttemptLineage(space.replica(space.name));
     const told: string[] = [];
     const launch = (name: string) =>
       lineage.launch({

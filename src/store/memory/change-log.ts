@@ -7,10 +7,10 @@
  */
 import type { Path } from "../../message/path.ts";
 import type { DocumentPatch, LabelWrite } from "../commit.ts";
-import { NONE } from "../few.ts";
 import type { PathOperation } from "../path-operation.ts";
+import { NONE } from "../small-list.ts";
 import type { FeedCommit } from "../store.ts";
-import { copyJson, copyOperations } from "./json-copy.ts";
+import { copyOperations, copyStored } from "./json-copy.ts";
 
 /** Head of the list of writes to one document. */
 export interface WriteTrail {
@@ -102,7 +102,7 @@ export class ChangeLog {
       session,
       localSequence,
       patches: patches.map(({ scope, id, operations }) => ({ scope, id, operations: copyOperations(operations) })),
-      labels: copyJson(labels),
+      labels: copyStored(labels),
     }));
   }
 

@@ -4,7 +4,7 @@
  */
 import type { CommitIdentity, LabelWrite } from "../commit.ts";
 import type { StoredCommit } from "../commit-rules.ts";
-import { NONE } from "../few.ts";
+import { NONE } from "../small-list.ts";
 import type { LoggedCommit, LoggedPatch } from "./change-log.ts";
 
 export class CommitRecord implements StoredCommit, LoggedCommit {

@@ -1,7 +1,7 @@
 /**
- * The data of memory stores apart from the journal: documents, remembered commits and watchers. Stores that share a disk see each other's
- * writes, like processes on one file. `MemoryDisk` adds the journal; `DocumentsOnly` refuses it, for programs that use signals alone.
- * SPEC: S22, S24, K142.
+ * The data of memory stores apart from the journal: documents, remembered commits and watchers. Stores that share a
+ * disk see each other's writes, like processes on one file. `MemoryDisk` adds the journal; `DocumentsOnly` refuses it,
+ * for programs that use signals alone. SPEC: S22, S24, K142.
  */
 
 import { guarded } from "../../host/hook.ts";
@@ -38,7 +38,7 @@ export interface MemoryDiskOptions {
 }
 
 /** Receives change notices; `MemoryStore` creates one per `watch`. */
-export interface Watcher {
+export interface DiskWatcher {
   /** The changed space, if any, and whether the journal or the due table changed. */
   note(note: WriteNote, by: object): void;
 }
@@ -59,7 +59,7 @@ export abstract class DocumentDisk {
   abstract erase(request: EraseRequest): Erased;
   readonly spaces = new Map<string, SpaceTable>();
   /** Copied on every change, because every commit iterates it. */
-  #watchers: readonly Watcher[] = [];
+  #watchers: readonly DiskWatcher[] = [];
   /** Receipts of messages made before this time may have been removed. */
   horizonMs = 0;
   /** Commits by session and local sequence. */
@@ -145,11 +145,11 @@ export abstract class DocumentDisk {
     return this.spaces.get(name) ?? new SpaceTable(this.#changesKept);
   }
 
-  watch(watcher: Watcher): void {
+  watch(watcher: DiskWatcher): void {
     this.#watchers = [...this.#watchers, watcher];
   }
 
-  unwatch(watcher: Watcher): void {
+  unwatch(watcher: DiskWatcher): void {
     this.#watchers = this.#watchers.filter((other) => other !== watcher);
   }
 
@@ -178,7 +178,7 @@ export class DocumentsOnly extends DocumentDisk {
  * Delayed by one extra microtask, so that the answers to writes of the current task arrive first and the replica that
  * made them need not read the feed.
  */
-export class ChangeWatcher implements Watcher {
+export class ChangeWatcher implements DiskWatcher {
   readonly #host: Host;
   readonly #listener: (change: StoreChange) => void;
   readonly #store: object;

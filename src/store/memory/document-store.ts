@@ -1,4 +1,7 @@
-/** A store of documents alone, for programs that use signals without a kernel: no journal, no timers, no leases. SPEC: K142. */
+/**
+ * A store of documents alone, for programs that use signals without a kernel: no journal, no timers, no leases. SPEC:
+ * K142.
+ */
 import type { Host } from "../../host/host.ts";
 import { systemHost } from "../../host/system-host.ts";
 import type { Store } from "../store.ts";

@@ -7,7 +7,7 @@ import { equal } from "../../message/equality.ts";
 import type { Json } from "../../message/json.ts";
 import type { DueChange, DueRow } from "../due.ts";
 import { type DueEntry, DueHeap, isBefore } from "./due-heap.ts";
-import { copyJson } from "./json-copy.ts";
+import { copyStored } from "./json-copy.ts";
 
 interface Kind {
   readonly byKey: Map<string, DueEntry>;
@@ -32,7 +32,7 @@ export class DueTable {
 
   row(kind: string, key: string): DueRow | undefined {
     const row = this.#entry(kind, key)?.row;
-    return row && { ...row, data: copyJson(row.data) };
+    return row && { ...row, data: copyStored(row.data) };
   }
 
   /** Whether it was done: `take` and `cancel` need an existing row, `add` a missing one. */
@@ -44,7 +44,7 @@ export class DueTable {
     this.#remove(kind, key);
     const order = ++this.#lastOrder;
     const rows = this.#kind(kind);
-    const row = { kind, key, dueAtMs: change.dueAtMs, data: copyJson(change.data), order };
+    const row = { kind, key, dueAtMs: change.dueAtMs, data: copyStored(change.data), order };
     rows.byKey.set(key, rows.heap.add(row));
     return true;
   }
@@ -53,7 +53,7 @@ export class DueTable {
     const heaps = kind === undefined ? [...this.#kinds.values()] : [this.#kinds.get(kind)];
     const found = heaps.map((rows) => rows?.heap.first(nowMs, limit) ?? []);
     const rows = found.length === 1 ? found[0]! : found.flat().sort((a, b) => (isBefore(a, b) ? -1 : 1));
-    return rows.slice(0, limit).map((row) => ({ ...row, data: copyJson(row.data) }));
+    return rows.slice(0, limit).map((row) => ({ ...row, data: copyStored(row.data) }));
   }
 
   earliest(kind?: string): number | undefined {

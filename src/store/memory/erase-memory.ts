@@ -3,7 +3,7 @@ import { ERASE_LEFT_MAX } from "../../limits.ts";
 import type { Message, Metadata } from "../../message/envelope.ts";
 import type { JsonObject } from "../../message/json.ts";
 import type { DocumentRef } from "../document.ts";
-import { digestOf, type Erased, type EraseRequest, mentions, tombstoneOf } from "../erase.ts";
+import { digestIn, type Erased, type EraseRequest, mentions, tombstone } from "../erase.ts";
 import { invocationOf, isReceiptName } from "../receipt-name.ts";
 import type { DocumentDisk } from "./document-disk.ts";
 import { type JournalRecord, messageOf } from "./journal-record.ts";
@@ -53,7 +53,7 @@ function findRows(disk: DocumentDisk, { subject, askedBy }: EraseRequest): Found
     else if (state.status !== "done" && state.status !== "failed") unsettled++;
     else {
       messages.add(messageId);
-      if (digestOf(data) === undefined) rows.push(record);
+      if (digestIn(data) === undefined) rows.push(record);
     }
   }
   return { rows, asking, messages, unsettled };
@@ -80,7 +80,7 @@ function findDocuments(
 
 function eraseRow(record: JournalRecord): void {
   const { data, metadata, ...message } = messageOf(record);
-  const erased: Message = { ...message, data: tombstoneOf(data), metadata: erasedMetadata(metadata) };
+  const erased: Message = { ...message, data: tombstone(data), metadata: erasedMetadata(metadata) };
   record.text = JSON.stringify(erased);
   const { error, ending } = record.state;
   record.state = {
@@ -96,7 +96,7 @@ function eraseRow(record: JournalRecord): void {
 function erasedMetadata(metadata: Metadata): Metadata {
   const { id, timestamp, correlation, causation } = metadata;
   const further = furtherOf(metadata);
-  const rest = Object.keys(further).length === 0 ? {} : (tombstoneOf(further) as JsonObject);
+  const rest = Object.keys(further).length === 0 ? {} : (tombstone(further) as JsonObject);
   return {
     id,
     timestamp,

@@ -3,7 +3,7 @@
  * indexes consistent. SPEC: J10-J18, J22-J30.
  */
 
-import { digestOf, tombstoneOf } from "../erase.ts";
+import { digestIn, tombstone } from "../erase.ts";
 import type {
   Claim,
   ClaimRequest,
@@ -468,9 +468,9 @@ function removedOf({ awaits: _, ...delivery }: Delivery): Delivery {
 /** The content is the message, the topic and, except for commands, the source, without the initial state. */
 function sameContent(a: Omit<JournalEntry, "as">, b: JournalEntry): boolean {
   if (a.topic !== b.topic || !sameSource(a, b)) return false;
-  const erased = digestOf(a.message.data);
+  const erased = digestIn(a.message.data);
   if (erased === undefined) return sameMessage(a.message, b.message);
-  return a.message.kind === b.message.kind && digestOf(tombstoneOf(b.message.data)) === erased;
+  return a.message.kind === b.message.kind && digestIn(tombstone(b.message.data)) === erased;
 }
 
 /** The row no longer waits for consumers. */

@@ -14,7 +14,7 @@ const COUNTED_MAX = 256;
 /** The path of a whole document, shared by most operations. */
 const WHOLE: Path = Object.freeze([]);
 
-export function copyJson<T>(value: T): T {
+export function copyStored<T>(value: T): T {
   return copyPure(value as Json) as T;
 }
 

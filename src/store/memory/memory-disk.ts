@@ -1,4 +1,7 @@
-/** The data of memory stores: documents, journal, leases, consumers and timers. It ends with the process. SPEC: S22, S24. */
+/**
+ * The data of memory stores: documents, journal, leases, consumers and timers. It ends with the process. SPEC: S22,
+ * S24.
+ */
 import type { Erased, EraseRequest } from "../erase.ts";
 import { ConsumerRows } from "./consumer-table.ts";
 import { DocumentDisk, type JournalTables } from "./document-disk.ts";

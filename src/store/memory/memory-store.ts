@@ -33,7 +33,7 @@ import type {
   Settlement,
   VerifyReport,
 } from "../journal.ts";
-import { type JournalPage, type JournalPosition, within } from "../journal-position.ts";
+import { type JournalPage, type JournalPosition, withinPosition } from "../journal-position.ts";
 import { withLeftOut } from "../left-out.ts";
 import type { Rejection } from "../rejection.ts";
 import {
@@ -329,7 +329,7 @@ export class MemoryStore implements Store {
     const { history } = this.connection;
     const { journal } = this.#disk.tables;
     if (after.history !== "" && after.history !== history)
-      return { rows: [], end: within(after, { history, lanes: journal.lastIds }), isFull: true, gone: [] };
+      return { rows: [], end: withinPosition(after, { history, lanes: journal.lastIds }), isFull: true, gone: [] };
     const { rows, lanes, ...page } = journal.follow(after.lanes, limit, topic);
     return { rows: this.#seen(rows), end: { history, lanes }, ...page };
   }

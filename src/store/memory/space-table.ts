@@ -36,7 +36,7 @@ import type {
 } from "../store.ts";
 import { ChangeLog, LoggedPatch, type WriteTrail } from "./change-log.ts";
 import type { CommitRecord } from "./commit-record.ts";
-import { copyJson, copyOperations, jsonBytes, operationBytes } from "./json-copy.ts";
+import { copyOperations, copyStored, jsonBytes, operationBytes } from "./json-copy.ts";
 
 const HOUR_MS = 3_600_000;
 
@@ -180,8 +180,8 @@ export class SpaceTable {
     return nodes.flatMap((node) => {
       const basis = this.#basis.get(node);
       if (basis === undefined) return [];
-      const inputs = basis.inputs.map((input) => ({ ...copyJson(input), moved: this.#hasMoved(input) }));
-      return [{ ...copyJson(basis), inputs }];
+      const inputs = basis.inputs.map((input) => ({ ...copyStored(input), moved: this.#hasMoved(input) }));
+      return [{ ...copyStored(basis), inputs }];
     });
   }
 
@@ -201,7 +201,7 @@ export class SpaceTable {
     record.sequence = this.#sequence;
     if (patches.length > 0) this.#noteEnds(request);
     for (const node of request.basisRemoved) this.#basis.delete(node);
-    for (const basis of request.basis) this.#basis.set(basis.node, this.#dated(copyJson(basis)));
+    for (const basis of request.basis) this.#basis.set(basis.node, this.#dated(copyStored(basis)));
   }
 
   #applyChanges({ labels }: CommitRequest, patches: readonly PreparedPatch[], record: CommitRecord): void {
@@ -210,7 +210,7 @@ export class SpaceTable {
     for (const patch of patches) this.#log.follow(this.#put(patch), patch, record);
     this.#log.add(record);
     if (labels.length === 0) return;
-    record.labels = copyJson(labels);
+    record.labels = copyStored(labels);
     for (const write of record.labels) this.#writeLabels(write);
   }
 
@@ -310,12 +310,12 @@ export class SpaceTable {
 
   #loadOne(ref: DocumentRef): LoadedDocument {
     const { value, sequence = 0 } = this.#documents.get(ref) ?? {};
-    return { scope: ref.scope, id: ref.id, value: copyJson(value), sequence, labels: this.#labelsOf(ref) };
+    return { scope: ref.scope, id: ref.id, value: copyStored(value), sequence, labels: this.#labelsOf(ref) };
   }
 
   #labelsOf(ref: DocumentRef): AddressLabels[] {
     const labels = this.#labels.get(ref);
-    return labels === undefined ? [] : copyJson([...labels.values()]);
+    return labels === undefined ? [] : copyStored([...labels.values()]);
   }
 
   #writeLabels(write: LabelWrite): void {

@@ -1,6 +1,6 @@
 /** Reads of the change log. */
 import type { DocumentPatch } from "../commit.ts";
-import type { Link } from "./link.ts";
+import type { DatabaseLink } from "./link.ts";
 
 export interface LoggedCommit {
   readonly sequence: number;
@@ -9,7 +9,12 @@ export interface LoggedCommit {
 }
 
 /** Commits of the change log after a sequence, oldest first. */
-export async function commitsAfter(link: Link, m: string, space: string, after: number): Promise<LoggedCommit[]> {
+export async function commitsAfter(
+  link: DatabaseLink,
+  m: string,
+  space: string,
+  after: number,
+): Promise<LoggedCommit[]> {
   const rows = await link.query(`SELECT first, commits FROM ${m}.change WHERE space = $1 AND last > $2 ORDER BY last`, [
     space,
     after,

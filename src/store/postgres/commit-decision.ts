@@ -27,18 +27,23 @@ import { commitsAfter } from "./change-reads.ts";
 import { type LoadedRow, readDocuments } from "./document-reads.ts";
 import type { CommitJob } from "./jobs.ts";
 import { loadStates, putStates } from "./journal-states.ts";
-import type { Link, Row } from "./link.ts";
+import type { DatabaseLink, Row } from "./link.ts";
 
-/** Entries after a look at the journal: those to insert, and for each entry its stored id or its place among the new. */
+/**
+ * Entries after a look at the journal: those to insert, and for each entry its stored id or its place among the new.
+ */
 export interface ResolvedEntries {
   readonly kind: "resolved";
   readonly fresh: readonly EncodedEntry[];
   readonly places: readonly ({ readonly id: number } | { readonly fresh: number })[];
 }
 
-/** The entries that are not in the journal; `also-old`: events behind the horizon too. Rows that a repeated entry changes (a failed one that is done) are changed. */
+/**
+ * The entries that are not in the journal; `also-old`: events behind the horizon too. Rows that a repeated entry
+ * changes (a failed one that is done) are changed.
+ */
 export async function resolveEntries(
-  link: Link,
+  link: DatabaseLink,
   m: string,
   entries: readonly EncodedEntry[],
   nowMs: number,
@@ -82,7 +87,7 @@ function decided(entry: EncodedEntry, version: number): EncodedEntry {
   return { ...entry, as: { status: "pending" } };
 }
 
-async function repair(link: Link, m: string, id: number, { as }: EncodedEntry, nowMs: number): Promise<void> {
+async function repair(link: DatabaseLink, m: string, id: number, { as }: EncodedEntry, nowMs: number): Promise<void> {
   if (as.status !== "done" && as.status !== "failed") return;
   const [record] = await loadStates(link, m, [id]);
   const state = record && repeated(record.state, as, nowMs);
@@ -115,7 +120,7 @@ export type CommitDecision =
   | CommitOutcome;
 
 export async function decideWithFacts(
-  link: Link,
+  link: DatabaseLink,
   m: string,
   job: CommitJob,
   nowMs: number,
@@ -155,7 +160,7 @@ interface LoadedFacts extends CommitFacts {
 }
 
 async function loadFacts(
-  link: Link,
+  link: DatabaseLink,
   m: string,
   job: CommitJob,
   feedCommits: number,
@@ -224,7 +229,7 @@ function identityKey({ session, localSequence }: CommitIdentity): string {
   return `${session}\0${localSequence}`;
 }
 
-async function madeCommits(link: Link, m: string, { request }: CommitJob): Promise<Map<string, StoredCommit>> {
+async function madeCommits(link: DatabaseLink, m: string, { request }: CommitJob): Promise<Map<string, StoredCommit>> {
   const { session, localSequence, dependsOn, preconditions } = request;
   const identities: CommitIdentity[] = [{ session, localSequence }];
   for (const other of dependsOn) identities.push({ session, localSequence: other });
@@ -233,14 +238,18 @@ async function madeCommits(link: Link, m: string, { request }: CommitJob): Promi
 }
 
 /** Whether the store has each of these commits. */
-export async function hasCommits(link: Link, m: string, commits: readonly CommitIdentity[]): Promise<boolean[]> {
+export async function hasCommits(
+  link: DatabaseLink,
+  m: string,
+  commits: readonly CommitIdentity[],
+): Promise<boolean[]> {
   const made = await findCommits(link, m, commits);
   return commits.map((commit) => made.has(identityKey(commit)));
 }
 
 /** Commits by identity; also others of the same batches. */
 async function findCommits(
-  link: Link,
+  link: DatabaseLink,
   m: string,
   identities: readonly CommitIdentity[],
 ): Promise<Map<string, StoredCommit>> {
@@ -272,7 +281,7 @@ type Writes = (ref: DocumentRef, sequence: number, exceptSession: string) => rea
 
 /** The paths written to the documents that were read. */
 async function writesSince(
-  link: Link,
+  link: DatabaseLink,
   m: string,
   { request }: CommitJob,
   known: ReadonlyMap<string, LoadedRow>,
@@ -301,7 +310,7 @@ async function writesSince(
     );
 }
 
-async function dueData(link: Link, m: string, due: CommitJob["request"]["due"]): Promise<Map<string, string>> {
+async function dueData(link: DatabaseLink, m: string, due: CommitJob["request"]["due"]): Promise<Map<string, string>> {
   if (due.length === 0) return new Map();
   const rows = await link.query(
     `SELECT d.kind, d.key, d.data FROM json_to_recordset($1) AS x (k text, y text)
@@ -316,7 +325,11 @@ function claimKey({ id, lease, attempt }: Pick<Settlement, "id" | "lease" | "att
 }
 
 /** The claims that are still held, locked. */
-export async function heldClaims(link: Link, m: string, settlements: readonly Settlement[]): Promise<Set<string>> {
+export async function heldClaims(
+  link: DatabaseLink,
+  m: string,
+  settlements: readonly Settlement[],
+): Promise<Set<string>> {
   if (settlements.length === 0) return new Set();
   const rows = await link.query(
     `SELECT id, lease, attempts FROM ${m}.open WHERE id = ANY ($1::bigint[]) AND status = 'processing' ORDER BY id FOR UPDATE`,
@@ -334,7 +347,7 @@ export function isHeld(held: ReadonlySet<string>, settlement: Settlement): boole
 }
 
 async function movedMembers(
-  link: Link,
+  link: DatabaseLink,
   m: string,
   { request }: CommitJob,
   feedStart: number,

@@ -1,4 +1,6 @@
-/** Reads of documents, lists, the change feed and node rows. Each is one statement, so it sees one state of the space. */
+/**
+ * Reads of documents, lists, the change feed and node rows. Each is one statement, so it sees one state of the space.
+ */
 import type { Json } from "../../message/json.ts";
 import { type BasisInput, type DocumentPatch, type LabelWrite, THIS_COMMIT } from "../commit.ts";
 import { type DocumentRef, documentKey } from "../document.ts";
@@ -15,7 +17,7 @@ import type {
   RecordedBasis,
 } from "../store.ts";
 import { commitsAfter } from "./change-reads.ts";
-import type { Link, Row } from "./link.ts";
+import type { DatabaseLink, Row } from "./link.ts";
 
 export interface LoadedRow extends DocumentRef {
   /** Whether the document ever existed. */
@@ -34,7 +36,7 @@ interface ReadResult {
 
 /** Documents as of one moment. `values`: the documents whose values are read; default: all. */
 export async function readDocuments(
-  link: Link,
+  link: DatabaseLink,
   m: string,
   space: string,
   refs: readonly DocumentRef[],
@@ -94,7 +96,12 @@ function labelsOf(row: Row | undefined): AddressLabels[] {
   return labels ? labels.map(([path, of]) => ({ path, labels: of })) : [];
 }
 
-export async function load(link: Link, m: string, space: string, refs: readonly DocumentRef[]): Promise<LoadResult> {
+export async function load(
+  link: DatabaseLink,
+  m: string,
+  space: string,
+  refs: readonly DocumentRef[],
+): Promise<LoadResult> {
   const { head, history, documents } = await readDocuments(link, m, space, refs);
   const loaded = documents.map(
     ({ scope, id, value, sequence, labels }): LoadedDocument => ({ scope, id, value, sequence, labels }),
@@ -104,7 +111,7 @@ export async function load(link: Link, m: string, space: string, refs: readonly 
   return { sequence: head, history, documents: loaded, ...(any?.["labelled"] === true ? { isLabelled: true } : {}) };
 }
 
-export async function list(link: Link, m: string, space: string, request: ListRequest): Promise<ListPage> {
+export async function list(link: DatabaseLink, m: string, space: string, request: ListRequest): Promise<ListPage> {
   const { scope, prefix, after = null, limit } = request;
   const rows = await link.query(
     `SELECT h.head, d.id, d.sequence, (SELECT json_agg(json_build_array(l.path::json, l.labels::json) ORDER BY l.path)
@@ -129,7 +136,7 @@ export async function list(link: Link, m: string, space: string, request: ListRe
 }
 
 export async function changesSince(
-  link: Link,
+  link: DatabaseLink,
   m: string,
   space: string,
   sequence: number,
@@ -162,7 +169,7 @@ export async function changesSince(
 }
 
 export async function basis(
-  link: Link,
+  link: DatabaseLink,
   m: string,
   space: string,
   nodes: readonly string[],

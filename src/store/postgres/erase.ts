@@ -8,7 +8,7 @@ import { eventOf, isReceiptName } from "../receipt-name.ts";
 import { erasedDigest, tombstoneOf } from "../sqlite/erased-text.ts";
 import { documentValue } from "./document-reads.ts";
 import { removeDocuments } from "./journal-work.ts";
-import type { Link, Row } from "./link.ts";
+import type { DatabaseLink, Row } from "./link.ts";
 
 interface Found {
   readonly rows: readonly Row[];
@@ -17,7 +17,7 @@ interface Found {
   readonly unsettled: number;
 }
 
-export async function eraseSubject(link: Link, m: string, request: EraseRequest): Promise<Erased> {
+export async function eraseSubject(link: DatabaseLink, m: string, request: EraseRequest): Promise<Erased> {
   const { subject, apply } = request;
   if (apply) await link.query(`SELECT ${m}.lock_v1(ARRAY(SELECT name FROM ${m}.space))`);
   const found = await findRows(link, m, request);
@@ -51,7 +51,7 @@ export async function eraseSubject(link: Link, m: string, request: EraseRequest)
   };
 }
 
-async function findRows(link: Link, m: string, { subject, askedBy }: EraseRequest): Promise<Found> {
+async function findRows(link: DatabaseLink, m: string, { subject, askedBy }: EraseRequest): Promise<Found> {
   const all = await link.query(
     `SELECT id, message_id, causation_id, status, payload, metadata, correlation_id, error, reason, deliveries
      FROM ${m}.event_journal ORDER BY id`,
@@ -80,7 +80,7 @@ function isOfErased(name: string, messages: ReadonlySet<string>): boolean {
 }
 
 async function applyErasure(
-  link: Link,
+  link: DatabaseLink,
   m: string,
   found: Found,
   documents: readonly Row[],

@@ -10,7 +10,7 @@ import { topicType } from "../../message/topic.ts";
 import { type LineCounts, type LineKind, noLines, PARKED } from "../sqlite/export-lines.ts";
 import { GENESIS, RowHasher } from "../sqlite/journal-hash.ts";
 import { StoreError } from "../store.ts";
-import { Link } from "./link.ts";
+import { DatabaseLink } from "./link.ts";
 import { migrate } from "./migrations.ts";
 import { type PostgresStoreOptions, resolveOptions } from "./options.ts";
 import { LANE_COUNT } from "./schema.ts";
@@ -30,7 +30,7 @@ export async function importIntoPostgres(
   onLine: (count: number) => void,
 ): Promise<LineCounts> {
   const resolved = resolveOptions(options);
-  const link = await Link.open(resolved);
+  const link = await DatabaseLink.open(resolved);
   try {
     await migrate(link, resolved.schema);
     return await link.transaction(async () => {
@@ -53,7 +53,7 @@ export async function importIntoPostgres(
 
 class PostgresImport {
   readonly counts: LineCounts = noLines();
-  readonly #link: Link;
+  readonly #link: DatabaseLink;
   readonly #m: string;
   readonly #hasher = new RowHasher();
   #kind: LineKind | undefined;
@@ -65,7 +65,7 @@ class PostgresImport {
   #place = 0;
   #isEnded = false;
 
-  constructor(link: Link, schema: string) {
+  constructor(link: DatabaseLink, schema: string) {
     this.#link = link;
     this.#m = schema;
   }

@@ -1,10 +1,10 @@
 /**
- * Facts about a database for the command: kernels, names of documents, and what slows or endangers the store. Reads only,
- * also while kernels run.
+ * Facts about a database for the command: kernels, names of documents, and what slows or endangers the store. Reads
+ * only, also while kernels run.
  */
 import type { DocumentRef } from "../document.ts";
 import { listConsumers } from "./journal-work.ts";
-import { Link } from "./link.ts";
+import { DatabaseLink } from "./link.ts";
 import { requireSchema } from "./migrations.ts";
 import { type PostgresStoreOptions, resolveOptions } from "./options.ts";
 
@@ -59,10 +59,10 @@ const DEAD_ROWS_MIN = 20_000;
 const RECEIPT = "receipt";
 
 export class DatabaseInspection implements AsyncDisposable {
-  readonly #link: Link;
+  readonly #link: DatabaseLink;
   readonly #m: string;
 
-  private constructor(link: Link, schema: string) {
+  private constructor(link: DatabaseLink, schema: string) {
     this.#link = link;
     this.#m = schema;
   }
@@ -70,7 +70,7 @@ export class DatabaseInspection implements AsyncDisposable {
   /** Throws if the database has no store of this version. */
   static async open(options: PostgresStoreOptions): Promise<DatabaseInspection> {
     const resolved = resolveOptions(options);
-    const link = await Link.open(resolved);
+    const link = await DatabaseLink.open(resolved);
     try {
       await requireSchema(link, resolved.schema);
     } catch (error) {
@@ -106,7 +106,9 @@ export class DatabaseInspection implements AsyncDisposable {
     return rows.map(({ name }) => String(name));
   }
 
-  /** Names of documents that exist or existed, in the order of scope and id. Receipts only if the prefix asks for them. */
+  /**
+   * Names of documents that exist or existed, in the order of scope and id. Receipts only if the prefix asks for them.
+   */
   async names(
     space: string,
     prefix: string,

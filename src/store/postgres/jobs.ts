@@ -11,9 +11,9 @@ import type { Rejection } from "../rejection.ts";
 import { checkCommit, checkPreconditions, checkSettlements } from "../request-check.ts";
 import { type EncodedEntry, encodeEntries } from "../sqlite/journal-entry.ts";
 import type { AppendOutcome, SettleResult } from "../store.ts";
-import type { Link } from "./link.ts";
+import type { DatabaseLink } from "./link.ts";
 
-/** Receives the result of a job, or the reason why there is none. */
+/** Receives the result of a job, or its error. */
 export type Answer<T> = (answer: T | Error) => void;
 
 export interface CommitJob {
@@ -52,7 +52,7 @@ export interface CallJob {
 /** Statements in a transaction of their own. Run again if the connection is lost, so they must not touch memory. */
 export interface StatementsJob {
   readonly kind: "statements";
-  readonly run: (link: Link, nowMs: number) => Promise<unknown>;
+  readonly run: (link: DatabaseLink, nowMs: number) => Promise<unknown>;
   /** The kind of change that other kernels are told of. */
   readonly touches: "journal" | "spaces" | "nothing";
   /** Whether it waits while the database is away. The answer of others would be too old: they fail. */

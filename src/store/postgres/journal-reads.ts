@@ -2,11 +2,11 @@
 import type { Json } from "../../message/json.ts";
 import type { DueRow } from "../due.ts";
 import type { JournalQuery, JournalRow, JournalStatus } from "../journal.ts";
-import { type GoneRows, type JournalPage, type JournalPosition, within } from "../journal-position.ts";
+import { type GoneRows, type JournalPage, type JournalPosition, withinPosition } from "../journal-position.ts";
 import { rowOfView } from "./journal-states.ts";
-import type { Bound, Link, Row } from "./link.ts";
+import type { Bound, DatabaseLink, Row } from "./link.ts";
 
-export async function queryJournal(link: Link, m: string, query: JournalQuery): Promise<JournalRow[]> {
+export async function queryJournal(link: DatabaseLink, m: string, query: JournalQuery): Promise<JournalRow[]> {
   const conditions: string[] = [];
   const values: Bound[] = [];
   const add = (sql: (value: string) => string, value: Bound | undefined) => {
@@ -37,7 +37,7 @@ export async function queryJournal(link: Link, m: string, query: JournalQuery): 
   return (await link.query(sql, values)).map(rowOfView);
 }
 
-export async function countJournal(link: Link, m: string): Promise<Record<JournalStatus, number>> {
+export async function countJournal(link: DatabaseLink, m: string): Promise<Record<JournalStatus, number>> {
   const rows = await link.query(
     `SELECT status, count(*) AS n FROM ${m}.open GROUP BY status UNION ALL
      SELECT 'done', (SELECT count(*) FROM ${m}.journal) - (SELECT count(*) FROM ${m}.open)`,
@@ -58,7 +58,7 @@ export function dueRowOf({ kind, key, due_at, data, place }: Row): DueRow {
 }
 
 /** The position after all rows, also those that were removed. */
-export async function journalEnd(link: Link, m: string): Promise<JournalPosition> {
+export async function journalEnd(link: DatabaseLink, m: string): Promise<JournalPosition> {
   const [row] = await link.query(
     `SELECT history, (SELECT json_agg(json_build_array(lane, last_id)) FROM ${m}.lanes_v1()) AS lanes FROM ${m}.meta`,
   );
@@ -72,7 +72,7 @@ function endOf(row: Row | undefined): JournalPosition {
 
 /** Rows that a follower has not passed, and the lanes, as of one moment: a row is in the page or after its end. */
 export async function followJournal(
-  link: Link,
+  link: DatabaseLink,
   m: string,
   after: JournalPosition,
   limit: number,
@@ -98,7 +98,7 @@ export async function followJournal(
   );
   const end = endOf(rows[0]);
   if (after.history !== "" && after.history !== end.history)
-    return { rows: [], end: within(after, end), isFull: true, gone: [] };
+    return { rows: [], end: withinPosition(after, end), isFull: true, gone: [] };
   const found = rows.filter(({ id }) => id !== null);
   const lanes = new Map(after.lanes);
   const gone: GoneRows[] = [];

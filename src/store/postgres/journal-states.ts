@@ -5,7 +5,7 @@
 import type { Delivery, JournalRow } from "../journal.ts";
 import { type JournalState, PARKED_MS } from "../memory/journal-record.ts";
 import { journalRow } from "../sqlite/journal-entry.ts";
-import type { Link, Row } from "./link.ts";
+import type { DatabaseLink, Row } from "./link.ts";
 
 export interface StoredState {
   readonly id: number;
@@ -17,7 +17,7 @@ export interface StoredState {
 const SAID = ["nothing", "begun", "left"] as const;
 
 /** Loads and locks the rows with these ids; rows that do not exist are left out. In the order of the ids given. */
-export async function loadStates(link: Link, m: string, ids: readonly number[]): Promise<StoredState[]> {
+export async function loadStates(link: DatabaseLink, m: string, ids: readonly number[]): Promise<StoredState[]> {
   await link.query(`SELECT 1 FROM ${m}.open WHERE id = ANY ($1::bigint[]) ORDER BY id FOR UPDATE`, [[...ids]]);
   const rows = await link.query(
     `SELECT j.id, coalesce(o.status, 'done') AS status, coalesce(o.attempts, d.attempts, 0) AS attempts,
@@ -51,7 +51,7 @@ function storedState(row: Row): StoredState {
 }
 
 /** Stores the states in place of those that were loaded. */
-export async function putStates(link: Link, m: string, records: readonly StoredState[]): Promise<void> {
+export async function putStates(link: DatabaseLink, m: string, records: readonly StoredState[]): Promise<void> {
   if (records.length === 0) return;
   const ids = records.map(({ id }) => id);
   await link.query(`DELETE FROM ${m}.open WHERE id = ANY ($1::bigint[])`, [ids]);

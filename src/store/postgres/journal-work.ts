@@ -1,4 +1,6 @@
-/** Journal, lease, consumer and due operations that are not on the hot path. Each runs in a transaction of the writer. */
+/**
+ * Journal, lease, consumer and due operations that are not on the hot path. Each runs in a transaction of the writer.
+ */
 import { CONSUMERS_MAX, EVENT_SUSPECT_DEATHS } from "../../limits.ts";
 import {
   type Consumer,
@@ -16,13 +18,13 @@ import { tooManyConsumers } from "../request-check.ts";
 import { jsonText } from "../sqlite/json-text.ts";
 import type { ForgetRequest, Forgotten, Lease, RequeueTarget } from "../store.ts";
 import { loadStates, putStates } from "./journal-states.ts";
-import type { Link } from "./link.ts";
+import type { DatabaseLink } from "./link.ts";
 
 /** A greater lease also differs in these bits, so a failover that loses the counter gives no number twice. */
 const LEASE_BITS = 2 ** 20;
 
 export async function openLease(
-  link: Link,
+  link: DatabaseLink,
   m: string,
   nowMs: number,
   durationMs: number,
@@ -40,7 +42,7 @@ export async function openLease(
   return { lease, expiresAtMs };
 }
 
-export async function renewLease(link: Link, m: string, lease: number, expiresAtMs: number): Promise<boolean> {
+export async function renewLease(link: DatabaseLink, m: string, lease: number, expiresAtMs: number): Promise<boolean> {
   const rows = await link.query(`UPDATE ${m}.lease SET expires_at = $2 WHERE id = $1 RETURNING id`, [
     lease,
     expiresAtMs,
@@ -48,7 +50,7 @@ export async function renewLease(link: Link, m: string, lease: number, expiresAt
   return rows.length > 0;
 }
 
-export async function closeLease(link: Link, m: string, lease: number): Promise<number> {
+export async function closeLease(link: DatabaseLink, m: string, lease: number): Promise<number> {
   await link.query(`DELETE FROM ${m}.lease WHERE id = $1`, [lease]);
   const rows = await link.query(
     `UPDATE ${m}.open SET status = 'pending', lease = NULL, awaits = ${m}.awaits_v1(deliveries)
@@ -58,7 +60,7 @@ export async function closeLease(link: Link, m: string, lease: number): Promise<
   return rows.length;
 }
 
-export async function recover(link: Link, m: string, nowMs: number): Promise<number> {
+export async function recover(link: DatabaseLink, m: string, nowMs: number): Promise<number> {
   await link.query(`DELETE FROM ${m}.lease WHERE expires_at <= $1`, [nowMs]);
   const rows = await link.query(
     `UPDATE ${m}.open SET status = 'pending', lease = NULL, awaits = ${m}.awaits_v1(deliveries),
@@ -70,7 +72,7 @@ export async function recover(link: Link, m: string, nowMs: number): Promise<num
 }
 
 export async function requeue(
-  link: Link,
+  link: DatabaseLink,
   m: string,
   ids: readonly number[],
   onlyFor: RequeueTarget | undefined,
@@ -90,8 +92,8 @@ export async function requeue(
   return records.map(({ id }) => id);
 }
 
-export async function conclude(
-  link: Link,
+export async function concludeRow(
+  link: DatabaseLink,
   m: string,
   ids: readonly number[],
   conclusion: Conclusion,
@@ -109,7 +111,7 @@ export async function conclude(
 }
 
 export async function releaseRetries(
-  link: Link,
+  link: DatabaseLink,
   m: string,
   nowMs: number,
 ): Promise<{ released: number; nextAtMs: number | undefined }> {
@@ -125,7 +127,7 @@ export async function releaseRetries(
 }
 
 /** Removes done rows over either limit, oldest first, and notes the ends of the hash chain. */
-export async function retain(link: Link, m: string, retention: Retention): Promise<number> {
+export async function retain(link: DatabaseLink, m: string, retention: Retention): Promise<number> {
   const { settledBeforeMs, keepSettled, limit } = retention;
   const rows = await link.query(
     `WITH old AS (
@@ -150,7 +152,7 @@ export async function retain(link: Link, m: string, retention: Retention): Promi
   return Number(removed);
 }
 
-export async function acceptRemoved(link: Link, m: string): Promise<RemovedRange[]> {
+export async function acceptRemoved(link: DatabaseLink, m: string): Promise<RemovedRange[]> {
   const rows = await link.query(
     `WITH chain AS (
        SELECT writer, place AS first, place AS last FROM ${m}.journal WHERE hash IS NOT NULL
@@ -164,7 +166,7 @@ export async function acceptRemoved(link: Link, m: string): Promise<RemovedRange
 }
 
 /** Moves the horizon alone, before `removeReceipts`: no commit may be decided with the old one when receipts go. */
-export async function moveHorizon(link: Link, m: string, madeBeforeMs: number): Promise<number> {
+export async function moveHorizon(link: DatabaseLink, m: string, madeBeforeMs: number): Promise<number> {
   await link.query("SELECT pg_advisory_xact_lock(hashtext($1))", [`${m}.horizon`]);
   const [meta] = await link.query(`UPDATE ${m}.meta SET horizon_ms = greatest(horizon_ms, $1) RETURNING horizon_ms`, [
     madeBeforeMs,
@@ -173,7 +175,7 @@ export async function moveHorizon(link: Link, m: string, madeBeforeMs: number): 
 }
 
 export async function forgetReceipts(
-  link: Link,
+  link: DatabaseLink,
   m: string,
   { madeBeforeMs, limit }: ForgetRequest,
   feedCommits: number,
@@ -205,7 +207,7 @@ export async function forgetReceipts(
 
 /** Removes documents with all that belongs to them, also the basis of nodes that have read them. */
 export async function removeDocuments(
-  link: Link,
+  link: DatabaseLink,
   m: string,
   documents: readonly { s: string; c: string; i: string }[],
 ): Promise<void> {
@@ -229,7 +231,7 @@ export async function removeDocuments(
 // Consumers ----------------------------------------------------------------------------------------------------------
 
 export async function declareConsumers(
-  link: Link,
+  link: DatabaseLink,
   m: string,
   { consumers, running }: ConsumerDeclaration,
   nowMs: number,
@@ -251,7 +253,7 @@ export async function declareConsumers(
   return listConsumers(link, m, nowMs);
 }
 
-export async function listConsumers(link: Link, m: string, nowMs: number): Promise<ConsumerTable> {
+export async function listConsumers(link: DatabaseLink, m: string, nowMs: number): Promise<ConsumerTable> {
   const rows = await link.query(
     `SELECT t.consumers_version AS version, c.name, c.pattern, c.declared_at,
        ARRAY(SELECT l.id FROM ${m}.lease l WHERE l.expires_at > $1 AND c.name || ' ' || c.pattern = ANY (l.running) ORDER BY l.id) AS leases,
@@ -271,8 +273,8 @@ export async function listConsumers(link: Link, m: string, nowMs: number): Promi
   return { version: Number(rows[0]?.["version"]), consumers };
 }
 
-export async function removeConsumer(
-  link: Link,
+export async function deleteConsumer(
+  link: DatabaseLink,
   m: string,
   { limit, exceptLease, name, pattern }: ConsumerRemoval,
   nowMs: number,
@@ -310,7 +312,7 @@ export async function removeConsumer(
 // Due rows -----------------------------------------------------------------------------------------------------------
 
 /** Makes changes one after the other. A failed `take` or `add` ends them. */
-export async function changeDue(link: Link, m: string, changes: readonly DueChange[]): Promise<boolean[]> {
+export async function changeDue(link: DatabaseLink, m: string, changes: readonly DueChange[]): Promise<boolean[]> {
   const results: boolean[] = [];
   let isOver = false;
   for (const change of changes) {
@@ -321,7 +323,7 @@ export async function changeDue(link: Link, m: string, changes: readonly DueChan
   return results;
 }
 
-async function changeOne(link: Link, m: string, change: DueChange): Promise<boolean> {
+async function changeOne(link: DatabaseLink, m: string, change: DueChange): Promise<boolean> {
   const { op, kind, key } = change;
   if (op === "take" || op === "cancel") {
     const was = op === "take" && change.was !== undefined ? jsonText("a due row", change.was) : null;

@@ -39,7 +39,7 @@ const INT8_ARRAY = 1016;
 /** How long further servers may take to answer once one has connected. */
 const OTHERS_MS = 1_000;
 
-export class Link {
+export class DatabaseLink {
   readonly #client: Client;
   readonly #host: ResolvedOptions["host"];
   readonly #deadlineMs: number;
@@ -64,12 +64,12 @@ export class Link {
   }
 
   /** Connects to the first server that takes writes. The first connection of a store compares the servers. */
-  static async open(options: ResolvedOptions): Promise<Link> {
-    if (options.urls.length > 1 && !options.servers.isKnown) return Link.#openNewest(options);
+  static async open(options: ResolvedOptions): Promise<DatabaseLink> {
+    if (options.urls.length > 1 && !options.servers.isKnown) return DatabaseLink.#openNewest(options);
     let problem: unknown;
     for (const url of options.urls) {
       try {
-        return await Link.#openAt(url, options);
+        return await DatabaseLink.#openAt(url, options);
       } catch (error) {
         problem = error;
       }
@@ -78,10 +78,10 @@ export class Link {
   }
 
   /** An old primary that was started again takes writes, too. */
-  static async #openNewest(options: ResolvedOptions): Promise<Link> {
-    const opened: (Link | undefined)[] = [];
+  static async #openNewest(options: ResolvedOptions): Promise<DatabaseLink> {
+    const opened: (DatabaseLink | undefined)[] = [];
     const tries = options.urls.map(async (url, at) => {
-      opened[at] = await Link.#openAt(url, options);
+      opened[at] = await DatabaseLink.#openAt(url, options);
     });
     const all = Promise.allSettled(tries);
     try {
@@ -103,7 +103,7 @@ export class Link {
     return chosen;
   }
 
-  static async #openAt(url: string, options: ResolvedOptions): Promise<Link> {
+  static async #openAt(url: string, options: ResolvedOptions): Promise<DatabaseLink> {
     const { Client, types } = await driver();
     const { tls, tuning } = options;
     const config = {
@@ -115,7 +115,7 @@ export class Link {
       ...(tls === undefined ? {} : { ssl: tls }),
     };
     const client = new Client(config);
-    const link = new Link(client, options);
+    const link = new DatabaseLink(client, options);
     client.on("error", (error) => link.#fail(error));
     client.on("end", () => link.#fail(new Error("the connection ended")));
     try {

@@ -3,7 +3,7 @@
  * refuses a database that is newer than it knows.
  */
 import { StoreError } from "../store.ts";
-import type { Link } from "./link.ts";
+import type { DatabaseLink } from "./link.ts";
 import { outboxFunctions, outboxTables } from "./outbox.ts";
 import { functionsOf, SCHEMA_VERSION, tablesOf } from "./schema.ts";
 
@@ -14,7 +14,7 @@ export interface Migration {
 }
 
 /** The version of the store's schema; 0 if there is none. */
-export async function schemaVersion(link: Link, schema: string): Promise<number> {
+export async function schemaVersion(link: DatabaseLink, schema: string): Promise<number> {
   // Not `to_regclass`: after the wait for the lock, it may answer from a cache that is older than the lock.
   const [found] = await link.query(
     "SELECT 1 FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace WHERE n.nspname = $1 AND c.relname = 'meta'",
@@ -25,7 +25,7 @@ export async function schemaVersion(link: Link, schema: string): Promise<number>
   return Number(meta?.["version"] ?? 0);
 }
 
-export async function migrate(link: Link, schema: string): Promise<Migration> {
+export async function migrate(link: DatabaseLink, schema: string): Promise<Migration> {
   const before = await schemaVersion(link, schema);
   refuseNewer(before);
   if (before === SCHEMA_VERSION) return { from: before, to: before };
@@ -41,7 +41,7 @@ export async function migrate(link: Link, schema: string): Promise<Migration> {
 }
 
 /** Throws unless the database has this version's schema. */
-export async function requireSchema(link: Link, schema: string): Promise<void> {
+export async function requireSchema(link: DatabaseLink, schema: string): Promise<void> {
   const version = await schemaVersion(link, schema);
   refuseNewer(version);
   if (version === SCHEMA_VERSION) return;

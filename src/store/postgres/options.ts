@@ -18,7 +18,10 @@ export interface PostgresStoreOptions {
   readonly durability?: "power" | "process";
   /** TLS options of `node:tls`; `true` uses TLS with the defaults. Also `?sslmode=` in the URL. */
   readonly tls?: boolean | TlsOptions;
-  /** How changes by other kernels are noticed. `poll`: for connection poolers without LISTEN. Also `?notice=` in the URL. */
+  /**
+   * How changes by other kernels are noticed. `poll`: for connection poolers without LISTEN. Also `?notice=` in the
+   * URL.
+   */
   readonly notice?: "listen" | "poll";
   /** Writes are refused, and a schema that is missing or older is not made. */
   readonly readOnly?: boolean;

@@ -16,7 +16,7 @@ import { topicType } from "../../message/topic.ts";
 import type { JournalEntry } from "../journal.ts";
 import { type EncodedEntry, encodeEntries } from "../sqlite/journal-entry.ts";
 import { resolveEntries } from "./commit-decision.ts";
-import type { Link, Row } from "./link.ts";
+import type { DatabaseLink, Row } from "./link.ts";
 
 /** Rows that are moved in one transaction, and the bytes of their data from which on no further row is. */
 const OUTBOX_ROWS_MAX = 500;
@@ -100,7 +100,12 @@ export interface Published {
 }
 
 /** Takes rows inside of the transaction that appends them. Takes none while another kernel is at it. */
-export async function takePublished(link: Link, m: string, nowMs: number, payloadBytesMax: number): Promise<Published> {
+export async function takePublished(
+  link: DatabaseLink,
+  m: string,
+  nowMs: number,
+  payloadBytesMax: number,
+): Promise<Published> {
   const [lock] = await link.query("SELECT pg_try_advisory_xact_lock(hashtext($1)) AS taken", [`${m}.outbox`]);
   if (lock?.["taken"] !== true) return { entries: [], isFull: false, problems: [] };
   const rows = await link.query(
@@ -155,7 +160,7 @@ function entryOf(row: Row, nowMs: number, payloadBytesMax: number): EncodedEntry
 
 /** Entries that the journal does not have. One with other content under its id is a problem of that row alone. */
 async function newEntries(
-  link: Link,
+  link: DatabaseLink,
   m: string,
   entries: readonly EncodedEntry[],
   nowMs: number,

@@ -2,8 +2,8 @@
  * The tables and functions of a Postgres store, as one text per schema version. All names are qualified, so that the
  * connection's `search_path` does not matter. Key columns have the collation "C": they are compared as bytes.
  *
- * `apply_v1` checks integers and unique keys only, and applies a batch or raises `MR001` (refused). The decision about a
- * refused batch is made by `decideCommit` in TypeScript. Functions carry a version in their names, so that an older
+ * `apply_v1` checks integers and unique keys only, and applies a batch or raises `MR001` (refused). The decision about
+ * a refused batch is made by `decideCommit` in TypeScript. Functions carry a version in their names, so that an older
  * kernel can share the database during a deploy. Reasons: `docs/decisions/0042-postgres.md`.
  */
 

@@ -66,7 +66,7 @@ import { commitJob, type Job, type StatementsJob } from "./jobs.ts";
 import { countJournal, dueRowOf, followJournal, journalEnd, queryJournal } from "./journal-reads.ts";
 import { rowOfView } from "./journal-states.ts";
 import * as work from "./journal-work.ts";
-import { Link, type Row } from "./link.ts";
+import { DatabaseLink, type Row } from "./link.ts";
 import { migrate, requireSchema, schemaVersion } from "./migrations.ts";
 import { type PostgresStoreOptions, type ResolvedOptions, resolveOptions } from "./options.ts";
 import { foldDocument, TRIM_COMMITS, trimSpace } from "./upkeep.ts";
@@ -78,7 +78,7 @@ import { Writer } from "./writer.ts";
 export async function openPostgresStore(options: PostgresStoreOptions): Promise<Store> {
   const resolved = resolveOptions(options);
   try {
-    const link = await Link.open(resolved);
+    const link = await DatabaseLink.open(resolved);
     try {
       if (resolved.readOnly) await requireSchema(link, resolved.schema);
       else await migrate(link, resolved.schema);
@@ -89,12 +89,15 @@ export async function openPostgresStore(options: PostgresStoreOptions): Promise<
     await store.open();
     return store;
   } catch (thrown) {
-    if (thrown instanceof StoreError) throw thrown;
-    const error = databaseError(thrown);
-    throw new StoreError("STORE_OPEN_FAILED", `the Postgres store cannot be opened: ${error.message}`, {
-      cause: error,
-    });
+    throw openFailed(thrown);
   }
+}
+
+function openFailed(thrown: unknown): StoreError {
+  if (thrown instanceof StoreError) return thrown;
+  const error = databaseError(thrown);
+  const text = `the Postgres store cannot be opened: ${error.message}; check its URL, and that the server runs`;
+  return new StoreError("STORE_OPEN_FAILED", text, { cause: error });
 }
 
 export class PostgresStore implements Store {
@@ -104,7 +107,7 @@ export class PostgresStore implements Store {
   readonly #m: string;
   readonly #writer: Writer;
   readonly #watch: Watch;
-  #reader: Promise<Link> | undefined;
+  #reader: Promise<DatabaseLink> | undefined;
   #closing: Promise<void> | undefined;
   #isClosed = false;
   /** Commits per space since its change log was shortened. */
@@ -274,7 +277,7 @@ export class PostgresStore implements Store {
     this.#requireOpen();
     checkEnding(conclusion.ending);
     const [own, how] = [[...ids], structuredClone(conclusion)];
-    return this.#statements("journal", (link, nowMs) => work.conclude(link, this.#m, own, how, nowMs), "waits");
+    return this.#statements("journal", (link, nowMs) => work.concludeRow(link, this.#m, own, how, nowMs), "waits");
   }
 
   async releaseRetries(nowMs: number): Promise<{ released: number; nextAtMs: number | undefined }> {
@@ -330,7 +333,7 @@ export class PostgresStore implements Store {
 
   async verify(): Promise<VerifyReport> {
     this.#requireOpen();
-    const link = await Link.open(this.#options);
+    const link = await DatabaseLink.open(this.#options);
     try {
       return await verifyStore(link, this.#m);
     } finally {
@@ -364,7 +367,7 @@ export class PostgresStore implements Store {
   async removeConsumer(removal: ConsumerRemoval): Promise<RemovalResult> {
     checkCount("a limit", removal.limit);
     const own = { ...removal };
-    return this.#statements("journal", (link, nowMs) => work.removeConsumer(link, this.#m, own, nowMs), "waits");
+    return this.#statements("journal", (link, nowMs) => work.deleteConsumer(link, this.#m, own, nowMs), "waits");
   }
 
   // Due table --------------------------------------------------------------------------------------------------------
@@ -452,7 +455,7 @@ export class PostgresStore implements Store {
     if (this.#isClosed) throw new StoreError("STORE_CLOSED", "the store was closed; open it again to go on");
   }
 
-  async #clock(link: Link): Promise<number> {
+  async #clock(link: DatabaseLink): Promise<number> {
     if (this.#options.tuning.clock === "host") return this.#options.host.now();
     const [row] = await link.query(`SELECT ${this.#m}.now_ms() AS now`);
     return Number(row?.["now"]);
@@ -474,7 +477,7 @@ export class PostgresStore implements Store {
   /** `waits`: it is done when the database is back. Others fail while it is away. */
   async #statements<T>(
     touches: StatementsJob["touches"],
-    run: (link: Link, nowMs: number) => Promise<T>,
+    run: (link: DatabaseLink, nowMs: number) => Promise<T>,
     parks?: "waits",
   ): Promise<T> {
     this.#requireOpen();
@@ -489,7 +492,7 @@ export class PostgresStore implements Store {
   }
 
   /** A read is tried again once on a new connection. Its answer comes after those of the commits that it may show. */
-  async #read<T>(run: (link: Link) => Promise<T>): Promise<T> {
+  async #read<T>(run: (link: DatabaseLink) => Promise<T>): Promise<T> {
     this.#requireOpen();
     if (this.#writer.isAway) {
       const { reason = "not connected" } = this.connection;
@@ -515,11 +518,11 @@ export class PostgresStore implements Store {
     }
   }
 
-  async #readerLink(): Promise<Link> {
-    this.#reader ??= Link.open(this.#options);
+  async #readerLink(): Promise<DatabaseLink> {
+    this.#reader ??= DatabaseLink.open(this.#options);
     const link = await this.#reader;
     if (link.isOpen) return link;
-    this.#reader = Link.open(this.#options);
+    this.#reader = DatabaseLink.open(this.#options);
     return this.#reader;
   }
 
@@ -555,7 +558,7 @@ export class PostgresStore implements Store {
   }
 
   /** Its failure is harmless: the next batch asks for it again. */
-  #upkeep(run: (link: Link) => Promise<void>): void {
+  #upkeep(run: (link: DatabaseLink) => Promise<void>): void {
     if (this.#isClosed) return;
     this.#writer.submit({ kind: "statements", run, touches: "nothing", parks: false, bytes: 0, answer: () => {} });
   }
@@ -564,11 +567,15 @@ export class PostgresStore implements Store {
 /** Creates or upgrades the schema of a store. */
 export async function migratePostgres(options: PostgresStoreOptions): Promise<{ from: number; to: number }> {
   const resolved = resolveOptions(options);
-  const link = await Link.open(resolved);
   try {
-    return await migrate(link, resolved.schema);
-  } finally {
-    await link.close();
+    const link = await DatabaseLink.open(resolved);
+    try {
+      return await migrate(link, resolved.schema);
+    } finally {
+      await link.close();
+    }
+  } catch (thrown) {
+    throw openFailed(thrown);
   }
 }
 

@@ -5,14 +5,14 @@
 import { COMMITS_REMEMBERED_MAX } from "../../limits.ts";
 import type { Json } from "../../message/json.ts";
 import { documentValue } from "./document-reads.ts";
-import type { Link, Row } from "./link.ts";
+import type { DatabaseLink, Row } from "./link.ts";
 
 /** Commits of a space after which its change log is shortened. */
 export const TRIM_COMMITS = 1_000;
 
 /** Replaces a document's base and patches by its value. Its sequence stays. */
 export async function foldDocument(
-  link: Link,
+  link: DatabaseLink,
   m: string,
   [space, scope, id]: readonly [string, string, string],
 ): Promise<void> {
@@ -35,7 +35,7 @@ export async function foldDocument(
 }
 
 /** Removes commits that the feed no longer reaches, and patches below the base of their document. */
-export async function trimSpace(link: Link, m: string, space: string, feedCommits: number): Promise<void> {
+export async function trimSpace(link: DatabaseLink, m: string, space: string, feedCommits: number): Promise<void> {
   await link.query(`SELECT ${m}.lock_v1(ARRAY[$1::text])`, [space]);
   await link.query(
     `WITH gone AS (

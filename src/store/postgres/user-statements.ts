@@ -8,7 +8,7 @@
 import { type Rejection, rejected } from "../rejection.ts";
 import { rowsMoved, type SqlStatement, sqlRefused, sqlText } from "../sql-statement.ts";
 import { databaseError } from "./database-error.ts";
-import type { Link } from "./link.ts";
+import type { DatabaseLink } from "./link.ts";
 
 const LOCK_WAIT_MS = 2_000;
 const STATEMENT_MS = 10_000;
@@ -26,7 +26,7 @@ class StatementRefused extends Error {
   }
 }
 
-export async function runStatements(link: Link, statements: readonly SqlStatement[]): Promise<void> {
+export async function runStatements(link: DatabaseLink, statements: readonly SqlStatement[]): Promise<void> {
   await link.query(
     "SELECT set_config('lock_timeout', $1, true), set_config('statement_timeout', $2, true)",
     [String(LOCK_WAIT_MS), String(STATEMENT_MS)],
@@ -38,7 +38,7 @@ export async function runStatements(link: Link, statements: readonly SqlStatemen
   }
 }
 
-async function run(link: Link, statement: SqlStatement): Promise<number> {
+async function run(link: DatabaseLink, statement: SqlStatement): Promise<number> {
   try {
     return await link.execute(
       sqlText(statement, (at) => `$${at}`),

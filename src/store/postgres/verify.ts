@@ -3,12 +3,12 @@ import { thrownText } from "../../message/error-data.ts";
 import type { VerifyReport } from "../journal.ts";
 import { GENESIS, RowHasher, type SignedColumns, UNKNOWN_HASH } from "../sqlite/journal-hash.ts";
 import { documentValue } from "./document-reads.ts";
-import type { Link, Row } from "./link.ts";
+import type { DatabaseLink, Row } from "./link.ts";
 
 const PROBLEMS_MAX = 100;
 const STEP_ROWS = 1_000;
 
-export async function verifyStore(link: Link, m: string): Promise<VerifyReport> {
+export async function verifyStore(link: DatabaseLink, m: string): Promise<VerifyReport> {
   // One state of the whole store, while kernels go on writing.
   await link.query("BEGIN TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY");
   try {
@@ -19,7 +19,7 @@ export async function verifyStore(link: Link, m: string): Promise<VerifyReport> 
 }
 
 /** The same inside the caller's transaction. */
-export async function scrub(link: Link, m: string): Promise<VerifyReport> {
+export async function scrub(link: DatabaseLink, m: string): Promise<VerifyReport> {
   const of = new Scrub(link, m);
   await of.journal();
   await of.documents();
@@ -28,14 +28,14 @@ export async function scrub(link: Link, m: string): Promise<VerifyReport> {
 }
 
 class Scrub {
-  readonly #link: Link;
+  readonly #link: DatabaseLink;
   readonly #m: string;
   readonly #problems: string[] = [];
   #rows = 0;
   #unsigned = 0;
   #documents = 0;
 
-  constructor(link: Link, m: string) {
+  constructor(link: DatabaseLink, m: string) {
     this.#link = link;
     this.#m = m;
   }

@@ -9,7 +9,7 @@ import { guarded } from "../../host/hook.ts";
 import type { Host, Timer } from "../../host/host.ts";
 import type { StoreChange } from "../store.ts";
 import { databaseError } from "./database-error.ts";
-import { Link } from "./link.ts";
+import { DatabaseLink } from "./link.ts";
 import type { ResolvedOptions } from "./options.ts";
 
 const LISTEN_POLL_MS = 1_000;
@@ -44,7 +44,7 @@ export class Watch {
   readonly #incarnation: () => number;
   readonly #published: () => void;
   readonly #watchers = new Set<ListenerCalls>();
-  #link: Link | undefined;
+  #link: DatabaseLink | undefined;
   #isConnecting = false;
   #timer: Timer | undefined;
   #isClosed = false;
@@ -114,7 +114,7 @@ export class Watch {
 
   async #connect(): Promise<void> {
     try {
-      const link = await Link.open(this.#options);
+      const link = await DatabaseLink.open(this.#options);
       if (this.#isClosed) return await link.close();
       this.#link = link;
       if (this.#options.notice === "listen") {
@@ -158,7 +158,7 @@ export class Watch {
   }
 
   /** Reads the counters of the other writers: later changes are compared with them. */
-  async begin(link: Link): Promise<void> {
+  async begin(link: DatabaseLink): Promise<void> {
     this.#seen = (await this.#counters(link))?.sum;
   }
 
@@ -174,7 +174,7 @@ export class Watch {
     if (hasMoved) this.#tell({ by: 0, spaces: undefined, journal: true });
   }
 
-  async #counters(link: Link): Promise<Counters | undefined> {
+  async #counters(link: DatabaseLink): Promise<Counters | undefined> {
     this.statements++;
     const [row] = await link.query(
       `SELECT coalesce(sum(moves), 0)::text || ' ' || coalesce(max(incarnation), 0) AS sum,

@@ -23,7 +23,7 @@ import { decideWithFacts, heldClaims, isHeld, type ResolvedEntries, resolveEntri
 import { DatabaseError, databaseError } from "./database-error.ts";
 import type { AppendJob, BatchedJob, CommitJob, Job, SettleJob } from "./jobs.ts";
 import { changeDue } from "./journal-work.ts";
-import { Link, type Row } from "./link.ts";
+import { DatabaseLink, type Row } from "./link.ts";
 import type { ResolvedOptions } from "./options.ts";
 import { type Published, takePublished } from "./outbox.ts";
 import { LANE_COUNT } from "./schema.ts";
@@ -70,7 +70,7 @@ export class Writer {
   readonly #events: WriterEvents;
   readonly #m: string;
   readonly #hasher = new RowHasher();
-  #link: Link | undefined;
+  #link: DatabaseLink | undefined;
   #state: StoreConnection["state"] | "closed" | "stopped" = "connected";
   #sinceMs: number | undefined;
   #reason: string | undefined;
@@ -195,7 +195,7 @@ export class Writer {
   /** A read has found this history. Another kernel may have begun one that this connection does not know of. */
   sawHistory(history: string): void {
     if (history === this.#history || this.isAway || this.#options.readOnly) return;
-    const run = async (link: Link) => (await link.query(`SELECT history FROM ${this.#m}.meta`))[0]?.["history"];
+    const run = async (link: DatabaseLink) => (await link.query(`SELECT history FROM ${this.#m}.meta`))[0]?.["history"];
     const answer = (found: unknown) => {
       if (typeof found !== "string" || found === this.#history) return;
       this.#history = found;
@@ -243,7 +243,7 @@ export class Writer {
 
   /** Opens a connection and reads the history. Resolves with whether the history is another. */
   async #connect(): Promise<boolean> {
-    const link = await Link.open(this.#options);
+    const link = await DatabaseLink.open(this.#options);
     this.#link = link;
     link.onEnd(() => this.#lost(link));
     const [row] = this.#options.readOnly
@@ -255,7 +255,7 @@ export class Writer {
     return before !== "" && before !== this.#history;
   }
 
-  async #findHistory(link: Link): Promise<readonly Row[]> {
+  async #findHistory(link: DatabaseLink): Promise<readonly Row[]> {
     const isLost = await this.#hasLostBatches(link);
     return link.query(`SELECT ${this.#m}.history_v1($1, $2, $3) AS history, ${this.#m}.now_ms() AS now`, [
       newHistory(this.#host),
@@ -265,7 +265,7 @@ export class Writer {
   }
 
   /** Whether the row of this writer is older than its last answer: the server has lost the end of its log. */
-  async #hasLostBatches(link: Link): Promise<boolean> {
+  async #hasLostBatches(link: DatabaseLink): Promise<boolean> {
     if (this.#batch === 0) return false;
     const [row] = await link.query(`SELECT batch FROM ${this.#m}.writer WHERE incarnation = $1`, [this.#incarnation]);
     return row === undefined || Number(row["batch"]) < this.#batch;
@@ -282,7 +282,7 @@ export class Writer {
     this.#place = firstPlace(Number(row?.["lane"]), n, Number(row?.["last_id"]));
   }
 
-  async #query(text: string, values: Parameters<Link["query"]>[1], name?: string): Promise<readonly Row[]> {
+  async #query(text: string, values: Parameters<DatabaseLink["query"]>[1], name?: string): Promise<readonly Row[]> {
     const link = this.#link;
     if (link === undefined || !link.isOpen) throw new DatabaseError("lost", "there is no connection");
     this.stats.statements++;
@@ -290,7 +290,7 @@ export class Writer {
   }
 
   /** The connection has ended: connects again, also if no write waits. */
-  #lost(link: Link): void {
+  #lost(link: DatabaseLink): void {
     if (link !== this.#link || this.#state === "closed" || this.#state === "stopped") return;
     this.#start();
   }
@@ -485,7 +485,7 @@ export class Writer {
     if (job.kind !== "commit") this.#events.wrote([], true);
   }
 
-  async #apply(link: Link, batch: Batch, nowMs: number): Promise<string> {
+  async #apply(link: DatabaseLink, batch: Batch, nowMs: number): Promise<string> {
     const text = batch.text();
     const [row] = await link.query(`SELECT ${this.#m}.apply_v1($1, $2, $3) AS answer`, [
       text,
@@ -500,7 +500,7 @@ export class Writer {
     return String(row?.["answer"]);
   }
 
-  async #decision(link: Link, job: BatchedJob, nowMs: number): Promise<Decision> {
+  async #decision(link: DatabaseLink, job: BatchedJob, nowMs: number): Promise<Decision> {
     if (job.kind === "settle") return this.#settleDecision(link, job, nowMs);
     if (job.kind === "append") {
       const resolved = await resolveEntries(link, this.#m, job.entries, nowMs);
@@ -516,7 +516,7 @@ export class Writer {
   }
 
   /** Changes of one commit to the same due row or claim, which a batch cannot hold: one after the other. */
-  async #applyRepeats(link: Link, { request }: CommitJob, nowMs: number): Promise<void> {
+  async #applyRepeats(link: DatabaseLink, { request }: CommitJob, nowMs: number): Promise<void> {
     if (hasRepeats(request.due, dueName)) for (const change of request.due) await changeDue(link, this.#m, [change]);
     if (!hasRepeats(request.settlements, ({ id }) => id)) return;
     for (const settlement of request.settlements) {
@@ -532,7 +532,7 @@ export class Writer {
     return { kind: "apply", batch };
   }
 
-  async #settleDecision(link: Link, job: SettleJob, nowMs: number): Promise<Decision> {
+  async #settleDecision(link: DatabaseLink, job: SettleJob, nowMs: number): Promise<Decision> {
     const [meta] = await link.query(`SELECT consumers_version FROM ${this.#m}.meta`);
     const version = Number(meta?.["consumers_version"]);
     const results: string[] = [];
@@ -591,7 +591,7 @@ export class Writer {
 
   /** Runs statements in one transaction with the writer's turn. Repeated, it gets the first answer. */
   #inTransaction<D>(
-    work: (link: Link, nowMs: number) => Promise<Worked<D>>,
+    work: (link: DatabaseLink, nowMs: number) => Promise<Worked<D>>,
     again?: "refused" | "rebuild",
   ): Promise<{ answer: string; decision: D | undefined }> {
     let last: Worked<D> | undefined;
@@ -619,7 +619,7 @@ export class Writer {
     );
   }
 
-  async #databaseMs(link: Link): Promise<number> {
+  async #databaseMs(link: DatabaseLink): Promise<number> {
     const [row] = await link.query(`SELECT ${this.#m}.now_ms() AS now`);
     return Number(row?.["now"]);
   }

@@ -8,9 +8,9 @@ import { type BasisInput, type NodeBasis, THIS_COMMIT } from "../commit.ts";
 import { SHARED_SCOPE } from "../document.ts";
 import { checkName, checkRef } from "../request-check.ts";
 import type { RecordedBasis } from "../store.ts";
-import type { Connection } from "./connection.ts";
+import type { SqliteConnection } from "./connection.ts";
 import { jsonText } from "./json-text.ts";
-import type { Space } from "./space-table.ts";
+import type { SpaceRow } from "./space-table.ts";
 import type { TableCache } from "./table-cache.ts";
 
 /** A node's basis with its documents as rows and its reads as text. */
@@ -77,12 +77,12 @@ export class BasisTable implements TableCache {
   readonly #pathSets = new Map<string, number>();
   readonly #sql;
 
-  constructor(connection: Connection) {
+  constructor(connection: SqliteConnection) {
     this.#sql = statements(connection);
   }
 
   /** Replaces the node's basis; `documentOf` returns the row of an input's document. */
-  write(space: Space, basis: EncodedBasis, documentOf: (input: EncodedInput) => number): void {
+  write(space: SpaceRow, basis: EncodedBasis, documentOf: (input: EncodedInput) => number): void {
     const { node, fingerprint, settings } = basis;
     const dated = (sequence: number) => (sequence === THIS_COMMIT ? space.sequence : sequence);
     const output = basis.output === null ? null : dated(basis.output);
@@ -99,7 +99,7 @@ export class BasisTable implements TableCache {
     this.#recount(pathSetsIn(parsed(stored?.["inputs"])), pathSetsIn(numbers));
   }
 
-  remove(space: Space, node: string): void {
+  remove(space: SpaceRow, node: string): void {
     const stored = this.#sql.drop.get(space.id, node);
     if (stored) this.#recount(pathSetsIn(parsed(stored["inputs"])), []);
   }
@@ -108,7 +108,7 @@ export class BasisTable implements TableCache {
    * The basis of nodes in the order of `names`; missing or unreadable ones are left out. `hasMoved` decides whether
    * later writes to an input's document touch the values that were read.
    */
-  read(space: Space, names: readonly string[], hasMoved: Shared["hasMoved"]): readonly RecordedBasis[] {
+  read(space: SpaceRow, names: readonly string[], hasMoved: Shared["hasMoved"]): readonly RecordedBasis[] {
     const rows = this.#sql.read.all(JSON.stringify(names), space.id);
     const inputs = parsedAll(rows.map((row) => row[COLUMN.inputs]));
     const settings = parsedAll(rows.map((row) => row[COLUMN.settings] ?? "null"));
@@ -243,7 +243,7 @@ function parsed(text: unknown): Json | undefined {
   }
 }
 
-function statements(connection: Connection) {
+function statements(connection: SqliteConnection) {
   const prepare = (sql: string) => connection.prepare(sql);
   return {
     node: prepare("SELECT fingerprint, settings, inputs, output FROM node WHERE space = ? AND name = ?"),

@@ -24,7 +24,7 @@ import {
   turnedIn,
 } from "./change-block.ts";
 import { checksum } from "./checksum.ts";
-import { AT_MOST, type Connection, type Row } from "./connection.ts";
+import { AT_MOST, type Row, type SqliteConnection } from "./connection.ts";
 import { damaged } from "./damage.ts";
 import type { TableCache } from "./table-cache.ts";
 
@@ -74,7 +74,7 @@ export class ChangeTable implements TableCache {
   #read: StoredBlock | undefined;
   readonly #sql;
 
-  constructor(connection: Connection) {
+  constructor(connection: SqliteConnection) {
     this.#sql = statements(connection);
   }
 
@@ -271,7 +271,7 @@ function isSound(row: Row): boolean {
 
 export const BLOCK_COLUMNS = "id, space, first, last, commits, sum";
 
-function statements(connection: Connection) {
+function statements(connection: SqliteConnection) {
   const prepare = (sql: string) => connection.prepare(sql);
   // A block that contains sequence s begins after s minus the maximum size of a block.
   const inRange = "space = ?1 AND first > ?2 AND last > ?3 AND first <= ?4 AND last <= ?4";

@@ -17,7 +17,7 @@
 import { pathToFileURL } from "node:url";
 import type { Host } from "../../host/host.ts";
 import { StoreError } from "../store.ts";
-import type { Connection, Row, Statement, WorkCount } from "./connection.ts";
+import type { Row, SqliteConnection, Statement, WorkCount } from "./connection.ts";
 import { rebuild, requireTruncated } from "./erase.ts";
 import { LogCopier } from "./log-copier.ts";
 import type { ResolvedOptions } from "./options.ts";
@@ -37,7 +37,7 @@ const READERS_MS = 20;
 type State = "idle" | "copying" | "ending" | "turning" | "closed";
 
 export class Checkpoints {
-  readonly #connection: Connection;
+  readonly #connection: SqliteConnection;
   readonly #file: URL;
   readonly #options: ResolvedOptions;
   readonly #host: Host;
@@ -63,7 +63,7 @@ export class Checkpoints {
   #statementsSeen = 0;
   #bytesSeen = 0;
 
-  constructor(connection: Connection, options: ResolvedOptions, failed: (error: unknown) => void) {
+  constructor(connection: SqliteConnection, options: ResolvedOptions, failed: (error: unknown) => void) {
     this.#connection = connection;
     this.#file = pathToFileURL(options.path);
     this.#options = options;

@@ -10,7 +10,7 @@ import type { CommitFacts, DocumentHead, OversizedDocument, StoredCommit } from 
 import type { DocumentRef } from "../document.ts";
 import type { Settlement } from "../journal.ts";
 import type { EncodedPatch } from "./document-table.ts";
-import { feedStart, type Space } from "./space-table.ts";
+import { feedStart, type SpaceRow } from "./space-table.ts";
 import type { Tables } from "./tables.ts";
 
 /** A session row that does not exist. */
@@ -26,7 +26,7 @@ export interface DecidedCommit {
 export class SqliteCommitFacts implements CommitFacts {
   readonly #tables: Tables;
   readonly #feedCommits: number;
-  #space: Space | undefined;
+  #space: SpaceRow | undefined;
   #patches: readonly EncodedPatch[] = [];
   #births: readonly EncodedPatch[] = [];
   #nowMs = 0;

@@ -9,7 +9,7 @@
  */
 import type { CommitIdentity } from "../commit.ts";
 import type { StoredCommit } from "../commit-rules.ts";
-import type { Connection } from "./connection.ts";
+import type { SqliteConnection } from "./connection.ts";
 import type { TableCache } from "./table-cache.ts";
 
 interface Session {
@@ -58,7 +58,7 @@ export class CommitLog implements TableCache {
   #count: number | undefined;
   readonly #sql;
 
-  constructor(connection: Connection) {
+  constructor(connection: SqliteConnection) {
     this.#sql = statements(connection);
   }
 
@@ -179,7 +179,7 @@ function continues({ run }: Session, space: number, localSequence: number): bool
   return run.space === space && localSequence === run.last + 1;
 }
 
-function statements(connection: Connection) {
+function statements(connection: SqliteConnection) {
   const prepare = (sql: string) => connection.prepare(sql);
   return {
     session: prepare(

@@ -10,24 +10,24 @@ import { ADMITTED, type CommitOutcome, type CommitRequest, type DocumentPatch, t
 import { decideCommit } from "../commit-rules.ts";
 import { type DocumentRef, documentKey } from "../document.ts";
 import { presenceAfter } from "../document-list.ts";
-import { NONE, withOne } from "../few.ts";
 import type { Settlement } from "../journal.ts";
 import type { PathOperation } from "../path-operation.ts";
 import { NO_RESULT_LEFT } from "../receipt.ts";
 import type { Rejection } from "../rejection.ts";
 import { checkCommit, checkPreconditions, checkSettlements } from "../request-check.ts";
+import { NONE, withOne } from "../small-list.ts";
 import { type EncodedBasis, encodeBasis } from "./basis-table.ts";
-import type { BatchNews } from "./batch-news.ts";
+import type { BatchChanges } from "./batch-changes.ts";
 import { ROW_BASE_BYTES_MAX } from "./change-block.ts";
 import { SqliteCommitFacts } from "./commit-facts.ts";
-import type { Connection } from "./connection.ts";
+import type { SqliteConnection } from "./connection.ts";
 import type { EncodedPatch } from "./document-table.ts";
 import { type EncodedDueChange, encodeDueChange, ownDueChange } from "./due-table.ts";
 import { type Encoded, type EncodedEntry, encodeEntries } from "./journal-entry.ts";
 import { jsonText } from "./json-text.ts";
 import { type EncodedLabelWrite, encodeLabelWrite, labelWritesText } from "./label-table.ts";
 import type { ResolvedOptions } from "./options.ts";
-import type { Space } from "./space-table.ts";
+import type { SpaceRow } from "./space-table.ts";
 import type { Tables } from "./tables.ts";
 import { runWithStatements } from "./user-statements.ts";
 
@@ -159,12 +159,12 @@ function setsWhole(operation: PathOperation | undefined): boolean {
 
 export class CommitWriter {
   readonly host: Host;
-  readonly #connection: Connection;
+  readonly #connection: SqliteConnection;
   readonly #tables: Tables;
-  readonly #news: BatchNews;
+  readonly #news: BatchChanges;
   readonly #facts: SqliteCommitFacts;
 
-  constructor(connection: Connection, tables: Tables, news: BatchNews, { host, tuning }: ResolvedOptions) {
+  constructor(connection: SqliteConnection, tables: Tables, news: BatchChanges, { host, tuning }: ResolvedOptions) {
     this.#connection = connection;
     this.host = host;
     this.#tables = tables;
@@ -207,7 +207,7 @@ export class CommitWriter {
     return { kind: "committed", sequence, journalIds, replayed: false };
   }
 
-  #writeDocuments(space: Space, { request, patches, labels, labelsText }: EncodedCommit): void {
+  #writeDocuments(space: SpaceRow, { request, patches, labels, labelsText }: EncodedCommit): void {
     const { spaces, commits, documents } = this.#tables;
     spaces.move(space);
     const session = commits.sessionId(request.session);
@@ -218,7 +218,7 @@ export class CommitWriter {
     for (const write of labels) this.#tables.labels.write(documents.rowOf(space, write), write);
   }
 
-  #writeBasis(space: Space, { request, basis }: EncodedCommit): void {
+  #writeBasis(space: SpaceRow, { request, basis }: EncodedCommit): void {
     for (const node of request.basisRemoved) this.#tables.basis.remove(space, node);
     for (const one of basis)
       this.#tables.basis.write(space, one, (input) => this.#tables.documents.rowOf(space, input));

@@ -79,7 +79,7 @@ export class ListStatement {
   }
 }
 
-export class Connection {
+export class SqliteConnection {
   readonly work: WorkCount = { batches: 0, jobs: 0, statements: 0, bytesWritten: 0, upkeepBytesMax: 0 };
   readonly #database: DatabaseSync;
   readonly #byText = new Map<string, Statement>();
@@ -142,12 +142,12 @@ export class Connection {
 
 const abandoned = new Set<DatabaseSync>();
 
-export function openConnection(options: ResolvedOptions, readOnly: boolean): Connection {
-  return new Connection(new DatabaseSync(options.path, { readOnly, timeout: 0 }));
+export function openConnection(options: ResolvedOptions, readOnly: boolean): SqliteConnection {
+  return new SqliteConnection(new DatabaseSync(options.path, { readOnly, timeout: 0 }));
 }
 
 /** Refuses an engine version that can lose committed writes. */
-export function requireEngine(connection: Connection): void {
+export function requireEngine(connection: SqliteConnection): void {
   const version = String(connection.prepare("SELECT sqlite_version() AS version").get()?.["version"]);
   if (compareVersions(version, SQLITE_VERSION_MIN) >= 0) return;
   throw new StoreError(
@@ -167,7 +167,7 @@ export function compareVersions(a: string, b: string): number {
 }
 
 /** Applies the settings and checks each of them. */
-export function configure(connection: Connection, options: ResolvedOptions, readOnly: boolean): void {
+export function configure(connection: SqliteConnection, options: ResolvedOptions, readOnly: boolean): void {
   for (const [name, value] of settingsOf(options, readOnly)) {
     connection.exec(`PRAGMA ${name} = ${value}`);
     const found = readPragma(connection, name);
@@ -209,7 +209,7 @@ export function settingsOf({ durability, tuning }: ResolvedOptions, readOnly: bo
   return readOnly ? settings : [["journal_mode", "wal"], ...settings];
 }
 
-export function readPragma(connection: Connection, name: string): string | number | undefined {
+export function readPragma(connection: SqliteConnection, name: string): string | number | undefined {
   const row = connection.prepare(`PRAGMA ${name}`).get();
   const value = row === undefined ? undefined : Object.values(row)[0];
   return typeof value === "string" || typeof value === "number" ? value : undefined;

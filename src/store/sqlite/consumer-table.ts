@@ -11,17 +11,17 @@ import {
   type DeclaredConsumer,
 } from "../consumer.ts";
 import { tooManyConsumers } from "../request-check.ts";
-import type { Connection } from "./connection.ts";
+import type { SqliteConnection } from "./connection.ts";
 import type { LeaseTable } from "./lease-table.ts";
 import type { TableCache } from "./table-cache.ts";
 
-export class ConsumerTable implements TableCache {
+export class ConsumerRows implements TableCache {
   readonly #leases: LeaseTable;
   /** Undefined if it must be read. */
   #version: number | undefined;
   readonly #sql;
 
-  constructor(connection: Connection, leases: LeaseTable) {
+  constructor(connection: SqliteConnection, leases: LeaseTable) {
     this.#leases = leases;
     this.#sql = {
       version: connection.prepare("SELECT version FROM consumer_version"),

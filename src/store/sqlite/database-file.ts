@@ -156,7 +156,7 @@ function statOrUndefined(path: string): Stats | undefined {
     return statSync(path, { throwIfNoEntry: false });
   } catch (error) {
     if (fileErrorCode(error) === "ENOTDIR") throw openFailed(`${dirname(path)} is not a directory.`, error);
-    throw openFailed(`${path} cannot be looked at: ${thrownText(error)}.`, error);
+    throw openFailed(`${path} cannot be read: ${thrownText(error)}.`, error);
   }
 }
 
@@ -188,7 +188,7 @@ export class FileGuard {
       try {
         found = look(path);
       } catch (error) {
-        return `${path} cannot be looked at any more: ${thrownText(error)}`;
+        return `${path} can no longer be read: ${thrownText(error)}`;
       }
       if (found === undefined) return `${path} was removed while it was open`;
       if (found.dev !== device || found.ino !== inode) return `${path} was replaced by another file while it was open`;

@@ -2,10 +2,13 @@
  * Deliveries per subscriber, read for many journal rows at once. SPEC: J25.
  */
 import type { Delivery } from "../journal.ts";
-import type { Connection, Row } from "./connection.ts";
+import type { Row, SqliteConnection } from "./connection.ts";
 
 /** The deliveries of rows, by row id; rows without any are left out. */
-export function deliveriesOf(connection: Connection, rows: readonly Row[]): ReadonlyMap<number, readonly Delivery[]> {
+export function deliveriesOf(
+  connection: SqliteConnection,
+  rows: readonly Row[],
+): ReadonlyMap<number, readonly Delivery[]> {
   const byEvent = new Map<number, Delivery[]>();
   if (rows.length === 0) return byEvent;
   const sql =

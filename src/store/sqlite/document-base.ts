@@ -5,7 +5,7 @@ import { SNAPSHOT_SLICE_BYTES } from "../../limits.ts";
 import type { Json } from "../../message/json.ts";
 import { ROW_BASE_BYTES_MAX } from "./change-block.ts";
 import { checksum } from "./checksum.ts";
-import type { Connection } from "./connection.ts";
+import type { SqliteConnection } from "./connection.ts";
 import { PartWriter } from "./snapshot-part.ts";
 import { SnapshotTable } from "./snapshot-table.ts";
 
@@ -13,7 +13,7 @@ export class DocumentBase {
   readonly #snapshots: SnapshotTable;
   readonly #sql;
 
-  constructor(connection: Connection) {
+  constructor(connection: SqliteConnection) {
     this.#snapshots = new SnapshotTable(connection);
     this.#sql = {
       inSnapshot: connection.prepare(

@@ -14,7 +14,7 @@ import type {
   RecordedBasis,
 } from "../store.ts";
 import type { CommitLines } from "./change-block.ts";
-import { feedStart, type Space } from "./space-table.ts";
+import { feedStart, type SpaceRow } from "./space-table.ts";
 import type { Tables } from "./tables.ts";
 
 /** No session has this row, so no session's writes are left out. */
@@ -72,12 +72,12 @@ export class DocumentReads {
   }
 
   /** A labelled input counts as changed. */
-  #withLabelled(space: Space, basis: RecordedBasis): RecordedBasis {
+  #withLabelled(space: SpaceRow, basis: RecordedBasis): RecordedBasis {
     const inputs = basis.inputs.map((input) => ({ ...input, moved: input.moved || this.#isLabelled(space, input) }));
     return { ...basis, inputs };
   }
 
-  #loadOne(space: Space | undefined, { scope, id }: DocumentRef): LoadedDocument {
+  #loadOne(space: SpaceRow | undefined, { scope, id }: DocumentRef): LoadedDocument {
     const { documents, labels } = this.#tables;
     const document = space && documents.find(space, { scope, id });
     if (!document) return { scope, id, value: undefined, sequence: 0, labels: [] };
@@ -102,12 +102,12 @@ export class DocumentReads {
     });
   }
 
-  #isLabelled(space: Space, ref: DocumentRef): boolean {
+  #isLabelled(space: SpaceRow, ref: DocumentRef): boolean {
     const document = this.#tables.documents.find(space, ref);
     return document !== undefined && this.#tables.labels.of(document.row).length > 0;
   }
 
-  #hasMoved(space: Space, input: BasisInput): boolean {
+  #hasMoved(space: SpaceRow, input: BasisInput): boolean {
     if (input.sequence < feedStart(space, this.#feedLength)) return true;
     const document = this.#tables.documents.find(space, input);
     if (!document) return false;

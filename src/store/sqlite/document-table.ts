@@ -21,13 +21,13 @@ import { type ListRequest, StoreError } from "../store.ts";
 import { ROW_BASE_BYTES_MAX } from "./change-block.ts";
 import { ChangeTable, type Patch } from "./change-table.ts";
 import { checksum } from "./checksum.ts";
-import type { Connection, Row } from "./connection.ts";
+import type { Row, SqliteConnection } from "./connection.ts";
 import { damaged } from "./damage.ts";
 import { DocumentMemory, RecentPatches } from "./document-memory.ts";
 import { type LeftBase, PARTS_REMOVED_MAX } from "./sliced-work.ts";
 import { applyPart } from "./snapshot-part.ts";
 import { SnapshotTable } from "./snapshot-table.ts";
-import type { Space } from "./space-table.ts";
+import type { SpaceRow } from "./space-table.ts";
 import {
   absentDocument,
   DOCUMENT_COLUMNS,
@@ -71,7 +71,7 @@ export interface Overgrown {
 export class DocumentTable implements TableCache {
   readonly changes: ChangeTable;
   readonly snapshots: SnapshotTable;
-  readonly #connection: Connection;
+  readonly #connection: SqliteConnection;
   readonly #memory = new DocumentMemory();
   readonly #recent = new RecentPatches();
   /** Documents whose rows must be written before the batch ends. */
@@ -86,19 +86,19 @@ export class DocumentTable implements TableCache {
   readonly #left: LeftBase[] = [];
   readonly #sql;
 
-  constructor(connection: Connection) {
+  constructor(connection: SqliteConnection) {
     this.#connection = connection;
     this.changes = new ChangeTable(connection);
     this.snapshots = new SnapshotTable(connection);
     this.#sql = statements(connection);
   }
 
-  head(space: Space, ref: DocumentRef): DocumentHead | undefined {
+  head(space: SpaceRow, ref: DocumentRef): DocumentHead | undefined {
     const document = this.find(space, ref);
     return document && document.sequence > 0 ? document : undefined;
   }
 
-  find(space: Space, ref: DocumentRef): StoredDocument | undefined {
+  find(space: SpaceRow, ref: DocumentRef): StoredDocument | undefined {
     const document = this.#lookUp(space, ref);
     return document.state === "absent" ? undefined : document;
   }
@@ -113,7 +113,7 @@ export class DocumentTable implements TableCache {
   }
 
   /** The row of a document, created if its name is new. */
-  rowOf(space: Space, ref: DocumentRef): number {
+  rowOf(space: SpaceRow, ref: DocumentRef): number {
     return this.#birthOf(ref)?.row ?? this.#make(space, ref, null).row;
   }
 
@@ -121,7 +121,7 @@ export class DocumentTable implements TableCache {
    * The head of a document that must be absent and that the current commit creates with this patch. If it is not
    * cached, inserting its row also tests for its absence: one statement instead of two.
    */
-  headOrBirth(space: Space, patch: EncodedPatch): DocumentHead | undefined {
+  headOrBirth(space: SpaceRow, patch: EncodedPatch): DocumentHead | undefined {
     if (this.#birthOf(patch)) return undefined;
     if (this.#memory.get(space.id, patch)) return this.head(space, patch);
     const row = this.#nextRow();
@@ -144,7 +144,7 @@ export class DocumentTable implements TableCache {
   }
 
   /** Adds a patch of the space's newest commit. A document created by it needs only a line in the changes. */
-  write(space: Space, patch: EncodedPatch, session: number): void {
+  write(space: SpaceRow, patch: EncodedPatch, session: number): void {
     const birth = patch.isBirth ? this.#birthOf(patch) : undefined;
     if (birth === undefined) this.#append(space, this.#make(space, patch, patch.madeAtMs), patch, session);
     else {
@@ -154,7 +154,7 @@ export class DocumentTable implements TableCache {
     this.#connection.work.bytesWritten += patch.bytes;
   }
 
-  #append(space: Space, document: StoredDocument, patch: EncodedPatch, session: number): void {
+  #append(space: SpaceRow, document: StoredDocument, patch: EncodedPatch, session: number): void {
     const { text, bytes } = patch;
     const { sequence } = space;
     const isInRow = fitsRow(patch);
@@ -184,7 +184,7 @@ export class DocumentTable implements TableCache {
   }
 
   /** Whether a commit after the sequence created or removed a document of the set. */
-  membersChanged(space: Space, { scope, prefix, sequence }: MembershipClaim): boolean {
+  membersChanged(space: SpaceRow, { scope, prefix, sequence }: MembershipClaim): boolean {
     if (sequence >= space.sequence) return false;
     const turned = this.changes.turnedAfter(space.id, sequence);
     if (turned.size === 0) return false;
@@ -195,26 +195,26 @@ export class DocumentTable implements TableCache {
   }
 
   /** Upper bound of the text size of a document with a patch: base and patch, and the patches between. */
-  bytesWith(space: Space | undefined, patch: EncodedPatch): { measured: number; patches: number } {
+  bytesWith(space: SpaceRow | undefined, patch: EncodedPatch): { measured: number; patches: number } {
     const document = patch.isBase || space === undefined ? undefined : this.find(space, patch);
     if (document === undefined) return { measured: patch.bytes, patches: 0 };
     return { measured: document.baseBytes + patch.bytes, patches: document.patchBytes };
   }
 
   /** A document was refused for its size, counting patches that a snapshot would absorb. */
-  measureSoon(space: Space, ref: DocumentRef): void {
+  measureSoon(space: SpaceRow, ref: DocumentRef): void {
     const document = this.find(space, ref);
     if (document && document.patchBytes > 0) this.#noteOvergrown(space, document);
   }
 
-  #noteOvergrown(space: Space, document: StoredDocument): void {
+  #noteOvergrown(space: SpaceRow, document: StoredDocument): void {
     const { row, baseBytes, patchBytes } = document;
     const bytes = baseBytes + patchBytes;
     this.#overgrown.set(row, { space: space.name, row, ref: document, isLarge: isLarge(document), bytes });
   }
 
   /** A page of documents with a value. */
-  list(space: Space, { scope, prefix, after, limit }: ListRequest): { row: number; id: string; sequence: number }[] {
+  list(space: SpaceRow, { scope, prefix, after, limit }: ListRequest): { row: number; id: string; sequence: number }[] {
     // In SQLite a blob sorts after every text.
     const end = prefixEnd(prefix) ?? NO_TEXT;
     const rows =
@@ -258,13 +258,13 @@ export class DocumentTable implements TableCache {
   }
 
   /** The sequence of the current snapshot of the document; 0 if its base is not a snapshot. */
-  snapshotInForce(space: Space, ref: DocumentRef): number {
+  snapshotInForce(space: SpaceRow, ref: DocumentRef): number {
     const document = this.find(space, ref);
     return document?.baseIn === "snapshot" ? document.baseSequence : 0;
   }
 
   /** Writes a snapshot of a small document if it is still due for one, and drops the patches that become obsolete. */
-  compact(space: Space, ref: DocumentRef): void {
+  compact(space: SpaceRow, ref: DocumentRef): void {
     const document = this.find(space, ref);
     if (!document || !isOvergrown(document)) return;
     const value = this.value(document);
@@ -276,14 +276,14 @@ export class DocumentTable implements TableCache {
   }
 
   /** The document, if it is due for a sliced snapshot. */
-  dueForSnapshot(space: Space, ref: DocumentRef): StoredDocument | undefined {
+  dueForSnapshot(space: SpaceRow, ref: DocumentRef): StoredDocument | undefined {
     const document = this.find(space, ref);
     return document && document.patchBytes > 0 ? document : undefined;
   }
 
   /** Makes a snapshot at a sequence the base; `patchBytes` is the size of the patches that it includes. */
   rebase(
-    space: Space,
+    space: SpaceRow,
     document: StoredDocument,
     snapshot: { sequence: number; bytes: number; patchBytes: number },
   ): void {
@@ -301,14 +301,14 @@ export class DocumentTable implements TableCache {
   }
 
   /** Drops the patches of commits up to a sequence that the feed leaves behind, except those needed by loads. */
-  dropChanges(space: Space, upTo: number): void {
+  dropChanges(space: SpaceRow, upTo: number): void {
     // The decision reads rows of documents, which a commit of the same batch may have changed.
     this.#writeMoved();
     this.changes.dropUnneeded(space.id, space.floor, upTo);
   }
 
   /** Removes a document without a trace; the feed must have passed all its changes. */
-  erase(space: Space, ref: DocumentRef): void {
+  erase(space: SpaceRow, ref: DocumentRef): void {
     const document = this.find(space, ref);
     if (!document) return;
     this.#leaveBase(space, document, document.sequence, 0);
@@ -340,7 +340,7 @@ export class DocumentTable implements TableCache {
     if (this.#memory.trim()) this.#recent.clear();
   }
 
-  #lookUp(space: Space, ref: DocumentRef): StoredDocument {
+  #lookUp(space: SpaceRow, ref: DocumentRef): StoredDocument {
     const known = this.#memory.get(space.id, ref);
     if (known) return known;
     const row = this.#sql.document.get(space.id, ref.scope, ref.id);
@@ -353,7 +353,7 @@ export class DocumentTable implements TableCache {
   }
 
   /** Creates the document if it is absent. Its row is written at the end of the batch. */
-  #make(space: Space, ref: DocumentRef, madeAtMs: number | null): StoredDocument {
+  #make(space: SpaceRow, ref: DocumentRef, madeAtMs: number | null): StoredDocument {
     const document = this.#lookUp(space, ref);
     if (document.state === "absent") {
       document.row = this.#nextRow();
@@ -406,7 +406,7 @@ export class DocumentTable implements TableCache {
   }
 
   /** The number of inserted rows: 0 if the name is taken. */
-  #insertBorn(space: Space, row: number, { scope, id, text, bytes, leaves, madeAtMs }: EncodedPatch): number {
+  #insertBorn(space: SpaceRow, row: number, { scope, id, text, bytes, leaves, madeAtMs }: EncodedPatch): number {
     const sequence = space.sequence + 1;
     this.#connection.work.bytesWritten += bytes;
     const sum = checksum(text, row, sequence);
@@ -439,7 +439,7 @@ export class DocumentTable implements TableCache {
    * Replaces the base for patches up to a sequence: drops the old snapshot, and patches that were kept only for loads.
    * `snapshotSequence` is that of the new snapshot, 0 if there is none.
    */
-  #leaveBase(space: Space, document: StoredDocument, upTo: number, snapshotSequence: number): void {
+  #leaveBase(space: SpaceRow, document: StoredDocument, upTo: number, snapshotSequence: number): void {
     const { row, baseSequence, baseIn } = document;
     const hasKept = baseSequence > 0 && baseSequence <= space.floor;
     if (isLarge(document) && (hasKept || baseIn === "snapshot")) {
@@ -512,7 +512,7 @@ function fitsRow({ isBase, bytes }: EncodedPatch): boolean {
 
 const LISTED = "space = ?1 AND scope = ?2 AND present = 1";
 
-function statements(connection: Connection) {
+function statements(connection: SqliteConnection) {
   const prepare = (sql: string) => connection.prepare(sql);
   return {
     document: prepare(`SELECT ${DOCUMENT_COLUMNS} FROM document WHERE space = ? AND scope = ? AND name = ?`),

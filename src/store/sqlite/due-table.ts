@@ -7,7 +7,7 @@ import type { Json } from "../../message/json.ts";
 import type { DueChange, DueRow } from "../due.ts";
 import { checkName, checkTime } from "../request-check.ts";
 import { StoreError } from "../store.ts";
-import { AT_MOST, type Connection, type Row } from "./connection.ts";
+import { AT_MOST, type Row, type SqliteConnection } from "./connection.ts";
 import { jsonText } from "./json-text.ts";
 
 /** Columns of a row, as `dueRow` reads them. */
@@ -44,7 +44,7 @@ export function encodeDueChange(change: DueChange): EncodedDueChange {
 export class DueTable {
   readonly #sql;
 
-  constructor(connection: Connection) {
+  constructor(connection: SqliteConnection) {
     this.#sql = {
       data: connection.prepare("SELECT data FROM due WHERE kind = ? AND key = ?"),
       row: connection.prepare(`SELECT ${DUE_COLUMNS} FROM due WHERE kind = ? AND key = ?`),

@@ -15,7 +15,7 @@ import { ERASE_LEFT_MAX, ERASE_READERS_MS } from "../../limits.ts";
 import { ERASED_RESULT, type Erased, type EraseRequest, mentions } from "../erase.ts";
 import { eventOf, isReceiptName } from "../receipt-name.ts";
 import { StoreError } from "../store.ts";
-import type { Connection, Row } from "./connection.ts";
+import type { Row, SqliteConnection } from "./connection.ts";
 import { configure, openConnection } from "./connection.ts";
 import { DocumentBase } from "./document-base.ts";
 import { DocumentTable } from "./document-table.ts";
@@ -24,7 +24,7 @@ import type { SqliteStoreOptions } from "./options.ts";
 import { resolveOptions } from "./options.ts";
 
 /** Finds the data, and erases it if `apply` is true, in the caller's transaction. `rebuild` must follow the commit. */
-export function eraseSubject(connection: Connection, request: EraseRequest): Erased {
+export function eraseSubject(connection: SqliteConnection, request: EraseRequest): Erased {
   const erasure = new Erasure(connection, request);
   const erased = erasure.find();
   if (request.apply) erasure.apply();
@@ -43,7 +43,7 @@ export const REBUILD = [
 ] as const;
 export const TRUNCATE_LOG = "PRAGMA wal_checkpoint(TRUNCATE)";
 
-export function rebuild(connection: Connection): void {
+export function rebuild(connection: SqliteConnection): void {
   try {
     for (const sql of REBUILD) connection.exec(sql);
     requireTruncated(connection.prepare(TRUNCATE_LOG).get());
@@ -62,7 +62,7 @@ export function requireTruncated(result: { readonly busy?: unknown } | undefined
 }
 
 class Erasure {
-  readonly #connection: Connection;
+  readonly #connection: SqliteConnection;
   readonly #subject: string;
   readonly #askedBy: string | undefined;
   readonly #documents: DocumentTable;
@@ -74,7 +74,7 @@ class Erasure {
   readonly #messages = new Set<string>();
   readonly #receipts: number[] = [];
 
-  constructor(connection: Connection, { subject, askedBy }: EraseRequest) {
+  constructor(connection: SqliteConnection, { subject, askedBy }: EraseRequest) {
     this.#connection = connection;
     this.#subject = subject;
     this.#askedBy = askedBy;
@@ -226,8 +226,8 @@ class Erasure {
 }
 
 /**
- * Opens a file exclusively to erase a subject from it. `apply: false` only reports matches. The caller holds the lock of the data directory; throws if the store is open
- * elsewhere.
+ * Opens a file exclusively to erase a subject from it. `apply: false` only reports matches. The caller holds the lock
+ * of the data directory; throws if the store is open elsewhere.
  */
 export function eraseFromFile(options: SqliteStoreOptions, subject: string, apply: boolean): Erased {
   const resolved = resolveOptions(options);
@@ -245,7 +245,7 @@ export function eraseFromFile(options: SqliteStoreOptions, subject: string, appl
   }
 }
 
-function inTransaction<T>(connection: Connection, begin: string, work: () => T): T {
+function inTransaction<T>(connection: SqliteConnection, begin: string, work: () => T): T {
   connection.exec(begin);
   try {
     const result = work();

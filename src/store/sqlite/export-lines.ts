@@ -7,7 +7,7 @@
  */
 import type { Host } from "../../host/host.ts";
 import type { Json, JsonObject } from "../../message/json.ts";
-import type { Connection, Row } from "./connection.ts";
+import type { Row, SqliteConnection } from "./connection.ts";
 import { DocumentTable } from "./document-table.ts";
 import { DUE_COLUMNS, dueRow } from "./due-table.ts";
 import { PARKED_S } from "./journal-entry.ts";
@@ -72,7 +72,7 @@ export const TEXT_KEYS = [
 ] as const;
 
 /** All lines, as of one moment: the connection is inside a read transaction. Gives way to other work between pages. */
-export async function* exportLines(connection: Connection, host: Host, version: string): AsyncGenerator<string> {
+export async function* exportLines(connection: SqliteConnection, host: Host, version: string): AsyncGenerator<string> {
   const lines = new ExportLines(connection);
   const counts = noLines();
   yield JSON.stringify(lines.header(version));
@@ -88,11 +88,11 @@ export async function* exportLines(connection: Connection, host: Host, version: 
 }
 
 class ExportLines {
-  readonly #connection: Connection;
+  readonly #connection: SqliteConnection;
   readonly #documents: DocumentTable;
   readonly #labels: LabelTable;
 
-  constructor(connection: Connection) {
+  constructor(connection: SqliteConnection) {
     this.#connection = connection;
     this.#documents = new DocumentTable(connection);
     this.#labels = new LabelTable(connection);

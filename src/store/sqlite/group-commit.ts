@@ -26,7 +26,7 @@ import { rejected } from "../rejection.ts";
 import { StoreError, type Urgency } from "../store.ts";
 import { AnswerTurn } from "./answer-turn.ts";
 import { Checkpoints } from "./checkpoints.ts";
-import type { Connection, ListStatement, Statement } from "./connection.ts";
+import type { ListStatement, SqliteConnection, Statement } from "./connection.ts";
 import { FileGuard } from "./database-file.ts";
 import { type Job, JobQueue } from "./job-queue.ts";
 import type { ResolvedOptions, SqliteTuning } from "./options.ts";
@@ -54,7 +54,7 @@ const SOON_MS = 5;
 const QUIET_JOBS = 4;
 
 export class GroupCommit {
-  readonly #connection: Connection;
+  readonly #connection: SqliteConnection;
   readonly #tables: TableCache;
   readonly #events: WriterEvents;
   readonly #host: Host;
@@ -77,7 +77,7 @@ export class GroupCommit {
   readonly #version: ListStatement;
   readonly #format: ListStatement;
 
-  constructor(connection: Connection, tables: TableCache, events: WriterEvents, options: ResolvedOptions) {
+  constructor(connection: SqliteConnection, tables: TableCache, events: WriterEvents, options: ResolvedOptions) {
     this.#connection = connection;
     this.#tables = tables;
     this.#events = events;

@@ -1,7 +1,8 @@
 /**
- * Reads the lines of an export (`export-lines.ts`) into the tables of an empty store. SPEC: S140-S144. The caller holds one transaction around all lines:
- * an error in one of them leaves the store empty. Ids, sequences and hashes are those of the exported store, so that receipts, the hash chain and the
- * order of timers are the same. The feed of each space begins at its head.
+ * Reads the lines of an export (`export-lines.ts`) into the tables of an empty store. SPEC: S140-S144. The caller holds
+ * one transaction around all lines: an error in one of them leaves the store empty. Ids, sequences and hashes are those
+ * of the exported store, so that receipts, the hash chain and the order of timers are the same. The feed of each space
+ * begins at its head.
  *
  *   header ──lines──> lines ──end──> ended
  */
@@ -11,7 +12,7 @@ import { thrownText } from "../../message/error-data.ts";
 import { findImpurity, isCleanText, isJsonObject, type Json, type JsonObject } from "../../message/json.ts";
 import { MillraceError } from "../../message/millrace-error.ts";
 import { problemText } from "../../message/problem.ts";
-import type { Connection } from "./connection.ts";
+import type { SqliteConnection } from "./connection.ts";
 import { DocumentBase } from "./document-base.ts";
 import {
   DELIVERY_KEYS,
@@ -47,7 +48,7 @@ const NUMBERS: ReadonlySet<string> = new Set([
 const STATUSES: readonly string[] = ["pending", "done", "failed"];
 const TABLES = ["event_journal", "journal_gap", "document", "space", "consumer", "due"] as const;
 
-export function requireEmpty(connection: Connection, path: string): void {
+export function requireEmpty(connection: SqliteConnection, path: string): void {
   const full = TABLES.find((table) => connection.prepare(`SELECT 1 FROM ${table} LIMIT 1`).get() !== undefined);
   if (full === undefined) return;
   throw new ImportError(
@@ -57,14 +58,14 @@ export function requireEmpty(connection: Connection, path: string): void {
 
 export class ImportLines {
   readonly counts: LineCounts = noLines();
-  readonly #connection: Connection;
+  readonly #connection: SqliteConnection;
   readonly #bases: DocumentBase;
   readonly #sql;
   /** Rows of spaces by name. */
   readonly #spaces = new Map<string, number>();
   #state: "header" | "lines" | "ended" = "header";
 
-  constructor(connection: Connection) {
+  constructor(connection: SqliteConnection) {
     this.#connection = connection;
     this.#bases = new DocumentBase(connection);
     this.#sql = statements(connection);
@@ -232,7 +233,7 @@ function pure(line: JsonObject, key: string): Json {
   return value;
 }
 
-function statements(connection: Connection) {
+function statements(connection: SqliteConnection) {
   const insert = (table: string, columns: readonly string[], ending = "") =>
     connection.prepare(
       `INSERT INTO ${table} (${columns.join(", ")}) VALUES (${columns.map(() => "?").join(", ")}) ${ending}`,

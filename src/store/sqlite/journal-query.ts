@@ -5,15 +5,15 @@
 import type { SQLInputValue } from "node:sqlite";
 import type { JournalQuery, JournalRow, JournalStatus } from "../journal.ts";
 import type { GoneRows, JournalPage, JournalPosition } from "../journal-position.ts";
-import { passedIn, within } from "../journal-position.ts";
-import { AT_MOST, type Connection } from "./connection.ts";
+import { passedIn, withinPosition } from "../journal-position.ts";
+import { AT_MOST, type SqliteConnection } from "./connection.ts";
 import { deliveriesOf } from "./delivery-rows.ts";
 import { journalRow } from "./journal-entry.ts";
 import { ROW_COLUMNS } from "./journal-statements.ts";
 
 type Condition = readonly [sql: string, value: SQLInputValue];
 
-export function queryJournal(connection: Connection, query: JournalQuery): JournalRow[] {
+export function queryJournal(connection: SqliteConnection, query: JournalQuery): JournalRow[] {
   const conditions = conditionsOf(query);
   const where = conditions.length === 0 ? "" : `WHERE ${conditions.map(([sql]) => sql).join(" AND ")}`;
   const order = query.order === "descending" ? "DESC" : "ASC";
@@ -24,14 +24,14 @@ export function queryJournal(connection: Connection, query: JournalQuery): Journ
 }
 
 /** The greatest id ever in the journal, counted like the writer does (`journal-table.ts`). */
-export function lastJournalId(connection: Connection): number {
+export function lastJournalId(connection: SqliteConnection): number {
   const sql =
     "SELECT max((SELECT coalesce(max(id), 0) FROM event_journal), " +
     "(SELECT coalesce(max(CAST(seq AS INTEGER)), 0) FROM sqlite_sequence WHERE name IN ('event_journal', 'journal_head'))) AS id";
   return Number(connection.cached(sql).get()?.["id"]);
 }
 
-export function countJournal(connection: Connection): Record<JournalStatus, number> {
+export function countJournal(connection: SqliteConnection): Record<JournalStatus, number> {
   const counts: Record<JournalStatus, number> = { pending: 0, processing: 0, done: 0, failed: 0 };
   // Unsettled rows are counted by their small indexes; the rest of the table is done.
   const total = connection.cached("SELECT count(*) AS n FROM event_journal").get();
@@ -81,18 +81,18 @@ const LANE = 0;
  * Pages of the journal for followers. A file has one lane, and the writer gives ids without gaps, so a gap between two
  * rows shows that rows were removed. SPEC: J171-J175.
  */
-export function journalEnd(connection: Connection, history: string): JournalPosition {
+export function journalEnd(connection: SqliteConnection, history: string): JournalPosition {
   return positionAt(history, lastJournalId(connection));
 }
 
 export function followJournal(
-  connection: Connection,
+  connection: SqliteConnection,
   history: string,
   after: JournalPosition,
   { limit, topic }: { readonly limit: number; readonly topic: string | undefined },
 ): JournalPage {
   if (after.history !== "" && after.history !== history)
-    return { rows: [], end: within(after, journalEnd(connection, history)), isFull: true, gone: [] };
+    return { rows: [], end: withinPosition(after, journalEnd(connection, history)), isFull: true, gone: [] };
   const passed = passedIn(after, LANE);
   const rows = queryJournal(connection, { cursor: passed, limit, ...(topic === undefined ? {} : { topic }) });
   const isFull = rows.length === limit;

@@ -4,7 +4,7 @@
  * journal of millions of rows does not block the event loop.
  */
 import type { RemovedRange, Retention } from "../journal.ts";
-import { AT_MOST, type Connection, type Row } from "./connection.ts";
+import { AT_MOST, type Row, type SqliteConnection } from "./connection.ts";
 import { GENESIS, UNKNOWN_HASH } from "./journal-hash.ts";
 import { READ_HEAD } from "./journal-statements.ts";
 
@@ -53,7 +53,7 @@ export function startRetention(retention: Retention): RetentionRun {
 export class JournalRetention {
   readonly #sql;
 
-  constructor(connection: Connection) {
+  constructor(connection: SqliteConnection) {
     this.#sql = statements(connection);
   }
 
@@ -151,7 +151,7 @@ function mayGo(row: Row, { retention, keepFrom }: RetentionRun): boolean {
   return settledBeforeMs !== undefined && Math.round(Number(processed_at) * 1_000) < settledBeforeMs;
 }
 
-function statements(connection: Connection) {
+function statements(connection: SqliteConnection) {
   const prepare = (sql: string) => connection.prepare(sql);
   return {
     newest: prepare(`SELECT id, status FROM event_journal WHERE id < ? ORDER BY id DESC ${AT_MOST}`),
@@ -178,7 +178,7 @@ function statements(connection: Connection) {
  *
  * Runs inside a transaction. Returns the ranges that were missing.
  */
-export function acceptRemoved(connection: Connection): RemovedRange[] {
+export function acceptRemoved(connection: SqliteConnection): RemovedRange[] {
   const head = connection.prepare(READ_HEAD).get();
   const lastId = Number(head?.["last_id"] ?? 0);
   const missing = connection

@@ -3,7 +3,7 @@
  * `journal-table.ts` uses them.
  */
 import { EVENT_SUSPECT_DEATHS } from "../../limits.ts";
-import { AT_MOST, type Connection } from "./connection.ts";
+import { AT_MOST, type SqliteConnection } from "./connection.ts";
 
 /** The columns that `journalRow` reads. */
 export const ROW_COLUMNS =
@@ -24,7 +24,7 @@ const HELD = "id = ? AND status = 'processing' AND lease = ? AND attempts = ?";
 /** Not of one of the topics, which are given as a JSON list. */
 const NOT_AMONG = "topic NOT IN (SELECT value FROM json_each(?))";
 
-export function journalStatements(connection: Connection) {
+export function journalStatements(connection: SqliteConnection) {
   const prepare = (sql: string) => connection.prepare(sql);
   return {
     insert: prepare(

@@ -15,7 +15,7 @@
 import type { Claim, ClaimRequest, Conclusion, Delivery, Settlement } from "../journal.ts";
 import { type Rejection, rejected } from "../rejection.ts";
 import type { RequeueTarget } from "../store.ts";
-import type { Connection, Row } from "./connection.ts";
+import type { Row, SqliteConnection } from "./connection.ts";
 import { deliveriesOf } from "./delivery-rows.ts";
 import { type DoneRows, HeldClaims } from "./held-claims.ts";
 import { endingOf, equallyDoneFrom, isDone, rangesOf } from "./id-ranges.ts";
@@ -35,7 +35,7 @@ interface Head {
 }
 
 export class JournalTable implements TableCache {
-  readonly #connection: Connection;
+  readonly #connection: SqliteConnection;
   readonly #held = new HeldClaims();
   readonly #hasher = new RowHasher();
   #head: Head | undefined;
@@ -45,7 +45,7 @@ export class JournalTable implements TableCache {
   #awaitedKeys: Set<string> | undefined;
   readonly #sql;
 
-  constructor(connection: Connection) {
+  constructor(connection: SqliteConnection) {
     this.#connection = connection;
     this.#sql = journalStatements(connection);
   }

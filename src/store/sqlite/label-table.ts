@@ -5,7 +5,7 @@ import type { LabelWrite } from "../commit.ts";
 import type { DocumentRef } from "../document.ts";
 import { checkRef } from "../request-check.ts";
 import type { LoadedDocument } from "../store.ts";
-import type { Connection } from "./connection.ts";
+import type { SqliteConnection } from "./connection.ts";
 import { jsonText } from "./json-text.ts";
 
 /** A label write as text; an empty one removes the labels. */
@@ -31,7 +31,7 @@ export function labelWritesText(writes: readonly LabelWrite[]): string | undefin
 export class LabelTable {
   readonly #sql;
 
-  constructor(connection: Connection) {
+  constructor(connection: SqliteConnection) {
     this.#sql = {
       put: connection.prepare("REPLACE INTO label (document, path, labels) VALUES (?, ?, ?)"),
       remove: connection.prepare("DELETE FROM label WHERE document = ? AND path = ?"),

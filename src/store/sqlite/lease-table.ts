@@ -8,13 +8,13 @@
 import type { Host } from "../../host/host.ts";
 import { nextLease } from "../lease-number.ts";
 import type { Lease } from "../store.ts";
-import type { Connection } from "./connection.ts";
+import type { SqliteConnection } from "./connection.ts";
 import { isProvablyDead, ownIdentity } from "./process-identity.ts";
 
 export class LeaseTable {
   readonly #sql;
 
-  constructor(connection: Connection) {
+  constructor(connection: SqliteConnection) {
     this.#sql = {
       open: connection.prepare("INSERT INTO lease (id, expires_at_ms, holder, running) VALUES (?, ?, ?, ?)"),
       last: connection.prepare("SELECT seq FROM sqlite_sequence WHERE name = 'lease'"),

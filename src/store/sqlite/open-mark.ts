@@ -5,14 +5,14 @@
  */
 import { existsSync } from "node:fs";
 import type { Host } from "../../host/host.ts";
-import type { Connection } from "./connection.ts";
+import type { SqliteConnection } from "./connection.ts";
 import { engineTrouble } from "./sqlite-error.ts";
 
 export class OpenMark {
-  readonly #connection: Connection;
+  readonly #connection: SqliteConnection;
   readonly #name: string;
 
-  constructor(connection: Connection, host: Host) {
+  constructor(connection: SqliteConnection, host: Host) {
     this.#connection = connection;
     this.#name = host.id();
   }
@@ -39,7 +39,7 @@ export function hasLog(path: string): boolean {
 }
 
 /** One sentence about a file that was opened without its log; undefined if it is complete. */
-export function incomplete(connection: Connection): string | undefined {
+export function incomplete(connection: SqliteConnection): string | undefined {
   const { opened_by } = connection.prepare("SELECT opened_by FROM store_file").get() ?? {};
   if (opened_by === null || opened_by === undefined) return undefined;
   return (

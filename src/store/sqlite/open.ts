@@ -7,7 +7,7 @@ import { pause } from "../../host/pause.ts";
 import { thrownText } from "../../message/error-data.ts";
 import { newHistory } from "../history.ts";
 import { type Store, StoreError } from "../store.ts";
-import { type Connection, configure, openConnection, readPragma, requireEngine } from "./connection.ts";
+import { configure, openConnection, readPragma, requireEngine, type SqliteConnection } from "./connection.ts";
 import { cannotWrite, flushDirectory, notOurs, openFailed, prepareFile } from "./database-file.ts";
 import { hasLog, incomplete, OpenMark } from "./open-mark.ts";
 import { type ResolvedOptions, resolveOptions, type SqliteStoreOptions } from "./options.ts";
@@ -61,7 +61,7 @@ function openOnce(options: ResolvedOptions): Store {
 }
 
 /** The engine flushes the directory after creating its log, but ignores errors. */
-function flushNames(connection: Connection, options: ResolvedOptions): void {
+function flushNames(connection: SqliteConnection, options: ResolvedOptions): void {
   // Any read creates the log.
   readPragma(connection, "user_version");
   flushDirectory(options.path);
@@ -73,7 +73,7 @@ function flushNames(connection: Connection, options: ResolvedOptions): void {
  * and restarted. If that is refused, another process is alive, and the engine's shared index still knows the end of the
  * log.
  */
-function copyLeftLog(connection: Connection): void {
+function copyLeftLog(connection: SqliteConnection): void {
   try {
     connection.exec("PRAGMA wal_checkpoint(TRUNCATE)");
   } catch (error) {
@@ -97,7 +97,7 @@ function inspect(options: ResolvedOptions): void {
 }
 
 /** The file's format: `SCHEMA_VERSION`, or 0 for a file without tables. Every other format is refused. */
-function requireKnownVersion(connection: Connection, { path }: ResolvedOptions): number {
+function requireKnownVersion(connection: SqliteConnection, { path }: ResolvedOptions): number {
   const version = Number(readPragma(connection, "user_version"));
   if (version === 0 || version === SCHEMA_VERSION) return version;
   const formats = `its format is ${version}, this one knows ${SCHEMA_VERSION}`;
@@ -115,7 +115,7 @@ function requireKnownVersion(connection: Connection, { path }: ResolvedOptions):
 }
 
 /** Creates the tables of a new file. */
-function createSchema(connection: Connection, options: ResolvedOptions): void {
+function createSchema(connection: SqliteConnection, options: ResolvedOptions): void {
   if (requireKnownVersion(connection, options) === SCHEMA_VERSION) return;
   connection.exec("PRAGMA synchronous = FULL");
   connection.exec("BEGIN IMMEDIATE");

@@ -8,14 +8,14 @@ import { thrownText } from "../../message/error-data.ts";
 import type { DocumentRef } from "../document.ts";
 import type { LoadResult } from "../store.ts";
 import { StoreError } from "../store.ts";
-import { type Connection, configure, openConnection } from "./connection.ts";
+import { configure, openConnection, type SqliteConnection } from "./connection.ts";
 import { DocumentReads } from "./document-reads.ts";
 import type { ResolvedOptions } from "./options.ts";
 import { engineTrouble } from "./sqlite-error.ts";
 import { Tables } from "./tables.ts";
 
 export interface Reader extends AsyncDisposable {
-  readonly connection: Connection;
+  readonly connection: SqliteConnection;
 }
 
 /** The snapshot is taken at its first read. */

@@ -6,8 +6,8 @@
 import { SHARED_SCOPE } from "../document.ts";
 import { eventOf, namesMadeBefore } from "../receipt-name.ts";
 import type { ForgetRequest } from "../store.ts";
-import type { Connection, Row } from "./connection.ts";
-import type { Space } from "./space-table.ts";
+import type { Row, SqliteConnection } from "./connection.ts";
+import type { SpaceRow } from "./space-table.ts";
 import type { Tables } from "./tables.ts";
 
 /** Rows and name ranges checked per job; most ranges are empty. */
@@ -36,7 +36,7 @@ export class ReceiptRemoval {
   readonly #lasting = new Map<string, string>();
   readonly #sql;
 
-  constructor(connection: Connection, tables: Tables) {
+  constructor(connection: SqliteConnection, tables: Tables) {
     this.#tables = tables;
     this.#sql = statements(connection);
   }
@@ -62,7 +62,7 @@ export class ReceiptRemoval {
   }
 
   #look(
-    space: Space,
+    space: SpaceRow,
     [from, to]: readonly [string, string],
     run: ForgettingRun,
     { rows, lastRow }: { readonly rows: number; readonly lastRow: number },
@@ -84,7 +84,7 @@ export class ReceiptRemoval {
     return { rows: found.length, run: { ...run, ...next, removed } };
   }
 
-  #removed(space: Space, { id, name, made_at, sequence }: Row): boolean {
+  #removed(space: SpaceRow, { id, name, made_at, sequence }: Row): boolean {
     const { receipts, documents, labels } = this.#tables;
     if (Number(made_at) >= receipts.horizonMs || Number(sequence) > space.floor) return false;
     const event = eventOf(String(name));
@@ -95,7 +95,7 @@ export class ReceiptRemoval {
   }
 }
 
-function statements(connection: Connection) {
+function statements(connection: SqliteConnection) {
   return {
     space: connection.prepare("SELECT name FROM space WHERE id >= ? ORDER BY id LIMIT 1"),
     lastRow: connection.prepare("SELECT max(id) AS last FROM document"),

@@ -4,14 +4,14 @@
 
 import type { DocumentRef } from "../document.ts";
 import type { ChangedDocument } from "./change-table.ts";
-import type { Space } from "./space-table.ts";
+import type { SpaceRow } from "./space-table.ts";
 
 export interface SlicedWork {
   /** Row of its document. */
   readonly row: number;
   readonly isDone: boolean;
   /** Does one slice and returns the bytes that it read and wrote. */
-  advance(space: Space): number;
+  advance(space: SpaceRow): number;
 }
 
 /** Cost of finding one patch, in bytes: a block is about a page. */

@@ -9,7 +9,7 @@
  */
 import type { Json, JsonObject } from "../../message/json.ts";
 import type { Path } from "../../message/path.ts";
-import { applyOperation, type Container, childOf, type Own, PatchError, setOwn } from "../patch.ts";
+import { applyOperation, type Container, childAt, type Own, PatchError, setOwn } from "../patch.ts";
 import type { PathOperation } from "../path-operation.ts";
 
 export type PartOperation =
@@ -23,7 +23,7 @@ export type PartOperation =
  * Parsed or built values are not shared, so they may be changed in place: a copy of a wide document took a millisecond
  * per patch.
  */
-export const inPlace: Own = (container) => container;
+export const appliedInPlace: Own = (container) => container;
 
 /** The value after the operations, which may change it in place. */
 export function applyPart(value: Json | undefined, operations: readonly PartOperation[]): Json | undefined {
@@ -33,15 +33,16 @@ export function applyPart(value: Json | undefined, operations: readonly PartOper
 }
 
 function applyOne(value: Json | undefined, operation: PartOperation): Json | undefined {
-  if (operation.op !== "merge" && operation.op !== "append") return applyOperation(value, operation, inPlace).root;
+  if (operation.op !== "merge" && operation.op !== "append")
+    return applyOperation(value, operation, appliedInPlace).root;
   const { path } = operation;
   const there = path.reduce<Json | undefined>(
-    (at, step) => (typeof at === "object" && at !== null ? childOf(at, step) : undefined),
+    (at, step) => (typeof at === "object" && at !== null ? childAt(at, step) : undefined),
     value,
   );
   if (operation.op === "append") {
     if (typeof there !== "string") throw new PatchError("a part of a snapshot continues a text that is not there");
-    return applyOperation(value, { op: "set", path, value: there + operation.value }, inPlace).root;
+    return applyOperation(value, { op: "set", path, value: there + operation.value }, appliedInPlace).root;
   }
   if (typeof there !== "object" || there === null || Array.isArray(there))
     throw new PatchError("a part of a snapshot continues an object that is not there");
@@ -165,7 +166,7 @@ export class PartWriter {
     const merged: { [key: string]: Json } = {};
     const from = frame.at;
     const written = this.#gather(keys.length, frame, room, {
-      child: (at) => childOf(value as Container, keys[at] as string) as Json,
+      child: (at) => childAt(value as Container, keys[at] as string) as Json,
       step: (at) => keys[at] as string,
       bytes: (at) => Buffer.byteLength(keys[at] as string),
       take: (at, child) => setOwn(merged, keys[at] as string, child),

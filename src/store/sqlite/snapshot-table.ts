@@ -5,7 +5,7 @@
  */
 import type { Json } from "../../message/json.ts";
 import { checksum } from "./checksum.ts";
-import { AT_MOST, type Connection, type Row } from "./connection.ts";
+import { AT_MOST, type Row, type SqliteConnection } from "./connection.ts";
 import { damaged } from "./damage.ts";
 import { applyPart, type PartOperation } from "./snapshot-part.ts";
 
@@ -27,7 +27,7 @@ export interface StoredPart {
 export class SnapshotTable {
   readonly #sql;
 
-  constructor(connection: Connection) {
+  constructor(connection: SqliteConnection) {
     this.#sql = statements(connection);
   }
 
@@ -80,7 +80,7 @@ function sumOf(text: string, { row, sequence }: SnapshotPlace, part: number, las
   return checksum(text, row, (sequence * PARTS_MAX + part) * 2 + last);
 }
 
-function statements(connection: Connection) {
+function statements(connection: SqliteConnection) {
   const prepare = (sql: string) => connection.prepare(sql);
   const columns = "part, last, operations, sum";
   return {

@@ -20,7 +20,7 @@ import type { DocumentTable } from "./document-table.ts";
 import type { LeftBase, SlicedWork } from "./sliced-work.ts";
 import { PARTS_REMOVED_MAX, PATCH_LOOK_BYTES } from "./sliced-work.ts";
 import { applyPart, PartWriter } from "./snapshot-part.ts";
-import type { Space } from "./space-table.ts";
+import type { SpaceRow } from "./space-table.ts";
 import { lastBefore, type StoredDocument } from "./stored-document.ts";
 
 type Phase = "collect" | "base" | "apply" | "sweep" | "write" | "done";
@@ -65,7 +65,7 @@ export class SnapshotWork implements SlicedWork {
   }
 
   /** One slice; returns the bytes that it read and wrote. */
-  advance(space: Space): number {
+  advance(space: SpaceRow): number {
     const document = this.#documents.find(space, this.ref);
     if (document === undefined || !this.#isCurrent(document)) return this.#giveUp(space);
     switch (this.#phase) {
@@ -85,7 +85,7 @@ export class SnapshotWork implements SlicedWork {
   }
 
   /** Removes the parts that were written before the document got another base. */
-  #giveUp(space: Space): number {
+  #giveUp(space: SpaceRow): number {
     const inForce = { row: this.#row, sequence: this.#documents.snapshotInForce(space, this.ref) };
     if (this.#part > 0 && this.#documents.snapshots.removeOthers(inForce, PARTS_REMOVED_MAX))
       return PARTS_REMOVED_MAX * PATCH_LOOK_BYTES;
@@ -148,7 +148,7 @@ export class SnapshotWork implements SlicedWork {
     return 0;
   }
 
-  #write(space: Space, document: StoredDocument): number {
+  #write(space: SpaceRow, document: StoredDocument): number {
     const place = { row: this.#row, sequence: this.#sequence };
     const writer = this.#writer as PartWriter;
     const text = JSON.stringify(writer.next());
@@ -191,7 +191,7 @@ export class BaseCleanup implements SlicedWork {
     this.#at = left.document.sequence;
   }
 
-  advance(space: Space): number {
+  advance(space: SpaceRow): number {
     // Read for each slice: a commit may have given the document another snapshot meanwhile.
     const inForce = { row: this.row, sequence: this.#documents.snapshotInForce(space, this.#left.ref) };
     if (this.#documents.snapshots.removeOthers(inForce, PARTS_REMOVED_MAX)) return PARTS_REMOVED_MAX * PATCH_LOOK_BYTES;
@@ -205,7 +205,7 @@ export class BaseCleanup implements SlicedWork {
     }
   }
 
-  #dropPatches(space: Space): number {
+  #dropPatches(space: SpaceRow): number {
     const { document, after } = this.#left;
     let bytes = 0;
     while (this.#at > after && bytes < SNAPSHOT_SLICE_BYTES) {

@@ -66,10 +66,10 @@ import {
   type Urgency,
 } from "../store.ts";
 import { ALL_ROWS, CLAIMABLE, DUE, noteOfAppend, noteOfSettle, SETTLED, type WriteNote } from "../write-note.ts";
-import { BatchNews } from "./batch-news.ts";
+import { BatchChanges } from "./batch-changes.ts";
 import { CommitJob, promised } from "./commit-job.ts";
 import { CommitWriter, encodeCommit, ownSettlement } from "./commit-writer.ts";
-import type { Connection } from "./connection.ts";
+import type { SqliteConnection } from "./connection.ts";
 import { DocumentReads } from "./document-reads.ts";
 import { encodeDueChange } from "./due-table.ts";
 import { eraseSubject } from "./erase.ts";
@@ -99,7 +99,7 @@ export class SqliteStore implements Store {
   readonly userTables = USER_TABLES;
   readonly #options: ResolvedOptions;
   readonly #host: Host;
-  readonly #connection: Connection;
+  readonly #connection: SqliteConnection;
   readonly #tables: Tables;
   readonly #writer: GroupCommit;
   readonly #commits: CommitWriter;
@@ -109,13 +109,18 @@ export class SqliteStore implements Store {
   readonly #forgetting: ReceiptRemoval;
   readonly #upkeep: Upkeep;
   readonly #watch: ChangeWatch;
-  readonly #news: BatchNews;
+  readonly #news: BatchChanges;
   readonly #mark: OpenMark | undefined;
   readonly #lack: string | undefined;
   #closing: Promise<void> | undefined;
 
   /** `lack`: why commits of the file may be missing. */
-  constructor(connection: Connection, options: ResolvedOptions, mark: OpenMark | undefined, lack: string | undefined) {
+  constructor(
+    connection: SqliteConnection,
+    options: ResolvedOptions,
+    mark: OpenMark | undefined,
+    lack: string | undefined,
+  ) {
     this.#options = options;
     this.#mark = mark;
     this.#lack = lack;
@@ -123,7 +128,7 @@ export class SqliteStore implements Store {
     this.#connection = connection;
     this.#tables = new Tables(connection);
     this.#watch = new ChangeWatch(options.host, options.path, () => this.#look());
-    this.#news = new BatchNews(this.#tables, this.#watch, (spaces, commits) =>
+    this.#news = new BatchChanges(this.#tables, this.#watch, (spaces, commits) =>
       this.#upkeep.queue(this.#writer, spaces, commits),
     );
     this.#writer = new GroupCommit(connection, this.#tables, this.#news, options);

@@ -4,7 +4,7 @@
 import { DOCUMENT_BYTES_MAX, SNAPSHOT_SLICE_BYTES } from "../../limits.ts";
 import type { DocumentRef } from "../document.ts";
 import type { Row } from "./connection.ts";
-import type { Space } from "./space-table.ts";
+import type { SpaceRow } from "./space-table.ts";
 
 export interface StoredDocument extends DocumentRef {
   /** 0 while it is absent. */
@@ -61,7 +61,7 @@ export function lastBefore({ baseIn, baseSequence }: StoredDocument): number {
   return baseIn === "changes" ? baseSequence - 1 : baseSequence;
 }
 
-export function absentDocument(space: Space, { scope, id }: DocumentRef): StoredDocument {
+export function absentDocument(space: SpaceRow, { scope, id }: DocumentRef): StoredDocument {
   return {
     row: 0,
     space: space.id,
@@ -81,7 +81,7 @@ export function absentDocument(space: Space, { scope, id }: DocumentRef): Stored
   };
 }
 
-export function documentOf(space: Space, row: Row): StoredDocument {
+export function documentOf(space: SpaceRow, row: Row): StoredDocument {
   return {
     row: Number(row["id"]),
     space: space.id,

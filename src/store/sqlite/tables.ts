@@ -4,8 +4,8 @@
 import { outlivedEntry } from "../commit-rules.ts";
 import { BasisTable } from "./basis-table.ts";
 import { CommitLog } from "./commit-log.ts";
-import type { Connection, Statement } from "./connection.ts";
-import { ConsumerTable } from "./consumer-table.ts";
+import type { SqliteConnection, Statement } from "./connection.ts";
+import { ConsumerRows } from "./consumer-table.ts";
 import { DocumentTable } from "./document-table.ts";
 import { DueTable } from "./due-table.ts";
 import type { EncodedEntry } from "./journal-entry.ts";
@@ -18,7 +18,7 @@ import type { TableCache } from "./table-cache.ts";
 export class Tables implements TableCache {
   readonly journal: JournalTable;
   readonly leases: LeaseTable;
-  readonly consumers: ConsumerTable;
+  readonly consumers: ConsumerRows;
   readonly due: DueTable;
   readonly spaces: SpaceTable;
   readonly commits: CommitLog;
@@ -31,12 +31,12 @@ export class Tables implements TableCache {
   knownHistory: string;
   #isHistoryKnown = true;
 
-  constructor(connection: Connection) {
+  constructor(connection: SqliteConnection) {
     this.#history = connection.prepare("SELECT history FROM store_file");
     this.knownHistory = String(this.#history.get()?.["history"]);
     this.journal = new JournalTable(connection);
     this.leases = new LeaseTable(connection);
-    this.consumers = new ConsumerTable(connection, this.leases);
+    this.consumers = new ConsumerRows(connection, this.leases);
     this.due = new DueTable(connection);
     this.spaces = new SpaceTable(connection);
     this.commits = new CommitLog(connection);
@@ -97,7 +97,7 @@ class ReceiptTable implements TableCache {
   #horizonMs: number | undefined;
   readonly #sql;
 
-  constructor(connection: Connection) {
+  constructor(connection: SqliteConnection) {
     this.#sql = {
       horizon: connection.prepare("SELECT made_before_ms FROM receipt_horizon"),
       raise: connection.prepare("UPDATE receipt_horizon SET made_before_ms = ?"),

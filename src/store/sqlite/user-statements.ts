@@ -6,7 +6,7 @@ import { thrownText } from "../../message/error-data.ts";
 import type { CommitOutcome } from "../commit.ts";
 import { rowsMoved, type SqlBound, type SqlStatement, sqlRefused, sqlText } from "../sql-statement.ts";
 import type { UserTables } from "../store.ts";
-import type { Connection } from "./connection.ts";
+import type { SqliteConnection } from "./connection.ts";
 import { SCHEMA } from "./schema.ts";
 import { engineTrouble } from "./sqlite-error.ts";
 
@@ -18,7 +18,7 @@ export const USER_TABLES: UserTables = {
 
 /** Runs the statements, then `write`. All is undone if one of them is refused. */
 export function runWithStatements(
-  connection: Connection,
+  connection: SqliteConnection,
   statements: readonly SqlStatement[],
   write: () => CommitOutcome,
 ): CommitOutcome {
@@ -30,7 +30,7 @@ export function runWithStatements(
   return outcome;
 }
 
-function runAll(connection: Connection, statements: readonly SqlStatement[]): CommitOutcome | undefined {
+function runAll(connection: SqliteConnection, statements: readonly SqlStatement[]): CommitOutcome | undefined {
   for (const statement of statements) {
     let changed: number;
     try {

@@ -8,7 +8,7 @@ import type { Host } from "../../host/host.ts";
 import { thrownText } from "../../message/error-data.ts";
 import type { VerifyReport } from "../journal.ts";
 import { BLOCK_COLUMNS, readBlock } from "./change-table.ts";
-import type { Connection, Row } from "./connection.ts";
+import type { Row, SqliteConnection } from "./connection.ts";
 import { DocumentTable } from "./document-table.ts";
 import { DUE_COLUMNS, dueRow } from "./due-table.ts";
 import { GENESIS, RowHasher, type SignedColumns, UNKNOWN_HASH } from "./journal-hash.ts";
@@ -18,7 +18,7 @@ const PROBLEMS_MAX = 100;
 const STEP_ROWS = 500;
 
 /** The connection is inside a read transaction. */
-export async function verifyStore(connection: Connection, host: Host): Promise<VerifyReport> {
+export async function verifyStore(connection: SqliteConnection, host: Host): Promise<VerifyReport> {
   const scrub = new Scrub(connection, host);
   try {
     scrub.structure();
@@ -34,14 +34,14 @@ export async function verifyStore(connection: Connection, host: Host): Promise<V
 }
 
 class Scrub {
-  readonly #connection: Connection;
+  readonly #connection: SqliteConnection;
   readonly #host: Host;
   readonly #problems: string[] = [];
   #rows = 0;
   #unsigned = 0;
   #documents = 0;
 
-  constructor(connection: Connection, host: Host) {
+  constructor(connection: SqliteConnection, host: Host) {
     this.#connection = connection;
     this.#host = host;
   }

@@ -4,14 +4,14 @@
  *
  *   free ──take──> held ──COMMIT, ROLLBACK──> free          the engine's part
  *    │  ^
- *    │  └── again, in a moment: refused so far, or another process left a note (`turn-file.ts`) and goes first
+ *    │  └── again, in a moment: refused so far, or another process left a note (`write-turns.ts`) and goes first
  *    └────── refused for too long
  */
 import type { Host } from "../../host/host.ts";
-import type { Connection, Statement } from "./connection.ts";
+import type { SqliteConnection, Statement } from "./connection.ts";
 import type { ResolvedOptions } from "./options.ts";
 import { engineTrouble } from "./sqlite-error.ts";
-import { TurnFile } from "./turn-file.ts";
+import { FileTurns } from "./write-turns.ts";
 
 export type LockAnswer =
   | { readonly kind: "held" }
@@ -29,17 +29,17 @@ const RETRY_MS = 1;
 export class WriteLock {
   readonly #host: Host;
   readonly #waitMs: number;
-  readonly #turn: TurnFile;
+  readonly #turn: FileTurns;
   readonly #begin: Statement;
   /** The time of the first refusal; undefined if there is none. */
   #refusedSince: number | undefined;
   /** The start of the pause for another process; undefined outside of a pause. */
   #pausedSince: number | undefined;
 
-  constructor(connection: Connection, { path, host, tuning }: ResolvedOptions) {
+  constructor(connection: SqliteConnection, { path, host, tuning }: ResolvedOptions) {
     this.#host = host;
     this.#waitMs = tuning.lockWaitMs;
-    this.#turn = new TurnFile(path, host);
+    this.#turn = new FileTurns(path, host);
     this.#begin = connection.prepare("BEGIN IMMEDIATE");
   }
 

@@ -1,4 +1,4 @@
-/** Node basis rows: what a node's last run read, and whether it has moved. */
+/** Node basis rows: the reads of a node's last run, and whether they are still current. */
 import { describe, expect, test } from "#test";
 import type { Path } from "../../../src/message/path.ts";
 import { type NodeBasis, THIS_COMMIT } from "../../../src/store/commit.ts";

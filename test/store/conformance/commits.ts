@@ -24,7 +24,7 @@ import type { OpenStore } from "./store-under-test.ts";
 const PUT_TIMER = { op: "put", kind: "timer", key: "k", dueAtMs: 1, data: "ring" } as const;
 const TAKE_TIMER = { op: "take", kind: "timer", key: "k" } as const;
 
-/** Parts of every kind that need nothing to be there. */
+/** Parts of every kind without preconditions. */
 function allParts(): Partial<CommitRequest> {
   return {
     patches: [set("parts", [], { done: true })],

@@ -1,6 +1,6 @@
 /**
- * The conformance suite: what every backend must do, rule by rule of `docs/SPEC.md`, on a fresh store for each test. Whoever
- * writes a backend calls `describeStore` with a way to open it.
+ * The conformance suite: the behaviour of every backend, rule by rule of `docs/SPEC.md`, on a fresh store for each
+ * test. A backend calls `describeStore` with a function that opens it.
  */
 import { describe } from "#test";
 import { basisCases } from "./basis.ts";

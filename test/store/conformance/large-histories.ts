@@ -1,6 +1,7 @@
 /**
- * Random histories of one document larger than `SNAPSHOT_SLICE_BYTES`: it is replaced, changed and removed, several times at once and through two
- * store objects, while the store makes its snapshots. Its value must be that of a plain model after every step.
+ * Random histories of one document larger than `SNAPSHOT_SLICE_BYTES`: it is replaced, changed and removed, several
+ * times at once and through two store objects, while the store makes its snapshots. Its value must be that of a plain
+ * model after every step.
  */
 import { expect, test } from "#test";
 import { SeededRandom } from "../../../src/host/seeded-random.ts";
@@ -70,7 +71,10 @@ class History {
   }
 }
 
-/** One commit after another on one store, or several at once: they are applied in the order in which they were asked for. */
+/**
+ * One commit after another on one store, or several at once: they are applied in the order in which they were asked
+ * for.
+ */
 async function step(history: History, store: Store): Promise<void> {
   const patches = Array.from({ length: 1 + history.below(AT_ONCE_MAX) }, () => history.next());
   await Promise.all([

@@ -1,6 +1,6 @@
 /**
- * The whole seam against a model: random histories of several sessions, spaces and store objects, with conflicts, lease expiry,
- * clock steps and restarts. Every answer, and everything that can be seen after every step, must be what the model says.
+ * The `Store` interface beside a model: random histories of several sessions, spaces and store objects, with conflicts,
+ * lease expiry, clock steps and restarts. Every answer, and all visible data after each step, must equal the model.
  */
 import fc from "fast-check";
 import { describe, expect, test } from "#test";
@@ -11,7 +11,7 @@ import { DOCUMENTS, NODES, type Planned, PREFIXES, SPACES, World } from "./model
 import { ref } from "./requests.ts";
 import type { OpenStore, StoreUnderTest } from "./store-under-test.ts";
 
-/** Outcomes that enough histories must have come across, or they prove nothing. */
+/** Outcomes that must occur in enough histories; otherwise the histories prove little. */
 const ENOUGH_RUNS = 200;
 const DEMANDED = [
   "committed",
@@ -121,7 +121,7 @@ async function ask(store: Store, planned: readonly Planned[]): Promise<unknown[]
   return answers;
 }
 
-/** Everything that can be seen of a store. */
+/** All data of a store that a caller can see. */
 async function observe(store: Store): Promise<unknown> {
   const spaces = [];
   for (const space of SPACES) {
@@ -181,7 +181,7 @@ function expectedSight(model: StoreModel): unknown {
 /** Lists that are sets. */
 const UNORDERED = new Set(["deliveries", "inputs"]);
 
-/** Without what the rules leave open: the order of sets, and what a rejection tells people. */
+/** Without the parts that the rules leave open: the order of sets, and the message of a rejection. */
 function comparable(value: unknown): unknown {
   if (Array.isArray(value)) return value.map(comparable);
   if (typeof value !== "object" || value === null) return value;

@@ -1,6 +1,7 @@
 /**
- * Random histories of requests, sends and events that come again and again, from two store objects, while receipts are removed, settled rows go,
- * claims are lost and the store is opened anew. Whatever happens, nothing takes effect twice, and every event that was taken in takes effect once.
+ * Random histories of repeated requests, sends and events, from two store objects, while receipts are removed, settled
+ * rows are deleted, claims are lost and the store is opened again. No message may take effect twice, and every accepted
+ * event must take effect once.
  */
 import fc from "fast-check";
 import { describe, expect, test } from "#test";
@@ -54,7 +55,7 @@ export function receiptHistories(open: OpenStore, runs: number): void {
   });
 }
 
-/** What enough histories must have come across, or they prove little. */
+/** Outcomes that must occur in enough histories; otherwise they prove little. */
 const ENOUGH_RUNS = 50;
 const SIGHTS = [
   "document-exists",
@@ -110,7 +111,7 @@ class History {
     }
   }
 
-  /** Everything that was taken in is worked off. */
+  /** Works off all accepted events. */
   async end(): Promise<void> {
     const [store] = this.#stores as [Store];
     await store.recover();
@@ -140,7 +141,7 @@ class History {
     const [claim] = await store.claim({ lease, limit: 1, kinds: ["event"] });
     if (claim === undefined) return;
     if (how === "late") {
-      // Its lease ends, and what it does afterwards must not count.
+      // Its lease ends, and its later calls must have no effect.
       this.#at.host.stepClock(2_000);
       await store.recover();
     }

@@ -1,4 +1,6 @@
-/** Receipts with an end: the horizon, what it refuses, what goes when it moves, and what must not go. */
+/**
+ * Receipts with an end: the horizon, the requests that it refuses, and the rows that are removed or kept when it moves.
+ */
 import { describe, expect, test } from "#test";
 import { periodOf, periodText } from "../../../src/message/id-time.ts";
 import type { CommitOutcome, CommitRequest, Precondition } from "../../../src/store/commit.ts";

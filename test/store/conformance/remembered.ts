@@ -1,6 +1,6 @@
 /**
- * Where a backend that remembers more than it looks up could go wrong: numbers a session left out, claims that were settled with others,
- * a claim that is settled in a commit which is refused for another reason, and reads of what was not here.
+ * Cases for a backend that answers from memory instead of reading: numbers that a session left out, claims that were
+ * settled with others, a claim settled in a commit that is refused for another reason, and reads of unloaded documents.
  */
 import { describe, expect, test } from "#test";
 import { NOT_HERE } from "../../../src/store/commit.ts";

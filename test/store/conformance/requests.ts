@@ -1,4 +1,4 @@
-/** Requests as the suite writes them: everything empty but what a test is about. */
+/** Requests of the suite: all parts are empty except the part under test. */
 import { expect } from "#test";
 import type { Message } from "../../../src/message/envelope.ts";
 import type { Json } from "../../../src/message/json.ts";
@@ -52,7 +52,7 @@ export function read(id: string, path: Path, sequence: number, depth: ReadDepth 
   return { ...ref(id), path, depth, sequence };
 }
 
-/** Commits patches as a session that is used for nothing else, so that they are foreign to every other. */
+/** Commits patches as a session of their own, so that they are foreign to every other session. */
 export async function write(store: Store, ...patches: DocumentPatch[]): Promise<Committed> {
   return committed(await store.commit(commitBy(`writer ${uniqueNumber()}`, 1, { patches })));
 }

@@ -1,9 +1,9 @@
-/** What the suite needs of a backend: a fresh store for each test, and ways to open its data again. */
+/** The suite's view of a backend: a fresh store for each test, and ways to open its data again. */
 import type { Store } from "../../../src/store/store.ts";
 import type { ControlledHost } from "../controlled-host.ts";
 
 export interface OpenOptions {
-  /** Commits of a space that the change feed must reach back to; the backend's own number unless given. */
+  /** The number of commits that the change feed of a space must keep; the backend's default unless given. */
   readonly changesKept?: number;
   /** Bytes of one message's data. */
   readonly payloadBytesMax?: number;

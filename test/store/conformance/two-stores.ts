@@ -1,6 +1,7 @@
 /**
  * Two store objects on the same data behind one interface: each write goes through one of them at random, each read
- * through the other. This finds a cache that misses writes of another process, and a number that is kept in one process.
+ * through the other. This finds a cache that misses writes of another process, and a number that is kept in one
+ * process.
  *
  * Calls that are made while others are unanswered go through the same store object, because the order of calls and
  * answers is promised for each store object alone. The choices follow from the seed.

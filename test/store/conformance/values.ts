@@ -33,7 +33,7 @@ const ODD_NAMES = [
 
 const UNCLEAN = ["a\0b", "\uD800", "a\uDC00b"];
 
-/** An object with exactly these own keys, whatever they are called. */
+/** An object with exactly these own keys, of any name. */
 function objectOf(keys: readonly string[], valueOfKey: (key: string) => Json): Json {
   return Object.fromEntries(keys.map((key) => [key, valueOfKey(key)]));
 }

@@ -1,4 +1,4 @@
-/** Loads that fail while somebody holds the document: he has no reason to ask again. */
+/** Loads that fail while an observer holds the document: the observer does not ask again. */
 import { describe, expect, test } from "#test";
 import { simulatedHost } from "../../../src/host/simulated-host.ts";
 import type { Notification } from "../../../src/store/change.ts";
@@ -10,7 +10,7 @@ import { pullStored } from "../../../src/store/stored-value.ts";
 import { FaultyLine } from "../faulty-store.ts";
 import { DOC, OTHER, SPACE } from "./replica-setup.ts";
 
-/** A replica whose loads fail as long as there is an error; when they were asked for is noted. */
+/** A replica whose loads fail as long as `error` is set; the times of the loads are noted. */
 async function setup() {
   const host = simulatedHost(1);
   const disk = new MemoryDisk();

@@ -1,4 +1,4 @@
-/** A copy of a replica's documents that knows nothing but what the notifications say, and checks that they fit. */
+/** A copy of a replica's documents, built from notifications alone; it checks that they fit. */
 import { equal } from "../../../src/message/equality.ts";
 import type { Json } from "../../../src/message/json.ts";
 import { getAt, type Path } from "../../../src/message/path.ts";
@@ -24,7 +24,9 @@ export class Mirror {
   }
 }
 
-/** An element that is gone was the last of its array: what moves others is told as a change of the whole array. */
+/**
+ * A removed element was the last of its array: an operation that moves elements is told as a change of the whole array.
+ */
 function operationFor(value: Json | undefined, path: Path, after: Json | undefined): PathOperation {
   if (after !== undefined) return { op: "set", path, value: after };
   const arrayPath = path.slice(0, -1);

@@ -1,6 +1,6 @@
 /**
- * Random transaction bodies: lists of steps that read, compute and write, made once and then a function of what they read. The
- * same body runs in a transaction of a replica and over plain values, so that the two can be compared.
+ * Random transaction bodies: lists of steps that read, compute and write. A body is a function of its reads. It runs in
+ * a transaction of a replica and over plain values, and the results are compared.
  */
 import type { SeededRandom } from "../../../src/host/seeded-random.ts";
 import { isJsonObject, type Json } from "../../../src/message/json.ts";
@@ -14,7 +14,7 @@ import { StoreError } from "../../../src/store/store.ts";
 export const DOCUMENTS: readonly DocumentRef[] = ["a", "b", "c", "d"].map((id) => ({ scope: "space", id }));
 export const RECEIPTS: readonly DocumentRef[] = [1, 2, 3, 4, 5, 6].map((n) => ({ scope: "space", id: `receipt/${n}` }));
 
-/** What a body works on: a transaction, or plain values. */
+/** The data of a body: a transaction, or plain values. */
 export interface Access {
   read(ref: DocumentRef, path: Path, depth: "deep" | "shallow"): Json | undefined;
   write(ref: DocumentRef, path: Path, value: Json): void;
@@ -23,7 +23,7 @@ export interface Access {
   leave(receipt: Receipt): void;
 }
 
-/** One run of a body: what it has read so far, as text, and a number computed from it. */
+/** One run of a body: its reads so far, as text, and a number computed from them. */
 export interface Run {
   readonly seen: string[];
   state: number;
@@ -51,7 +51,7 @@ export function randomProgram(random: SeededRandom): Step[] {
     try {
       step(access, run);
     } catch (error) {
-      // What cannot be written is left, here as there.
+      // A write that is refused is skipped, in both runs.
       if (!(error instanceof StoreError) || error.code !== "STORE_MISUSE") throw error;
       run.state++;
     }
@@ -102,7 +102,7 @@ function randomStep(random: SeededRandom): Step {
   }
 }
 
-/** Only what the depth promises may be looked at. */
+/** Looks only at the part of the value that the depth covers. */
 function read(ref: DocumentRef, path: Path, depth: "deep" | "shallow"): Step {
   return (access, run) => {
     const value = access.read(ref, path, depth);

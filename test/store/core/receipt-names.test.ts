@@ -1,4 +1,4 @@
-/** Names of receipts, and what can be read from them. */
+/** Names of receipts, and the data in them. */
 import { describe, expect, test } from "#test";
 import { eventOf, type Invocation, isReceiptName, madeAt, receiptOf } from "../../../src/store/receipt-name.ts";
 

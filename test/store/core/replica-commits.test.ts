@@ -77,7 +77,7 @@ describe("committing", () => {
     });
     here.replica.subscribe((notification) => heard.push(`${notification.changes[0]?.path}`));
     here.write(DOC, ["a"], 1);
-    // Who subscribed while `a` was being told hears of neither `a` nor what was queued by then.
+    // A listener that subscribes during a notification gets neither that one nor those queued before.
     expect(heard).toEqual(["a", "b", "c", "late c"]);
   });
 
@@ -332,7 +332,7 @@ describe("committing", () => {
     const lost = here.write(DOC, ["n"], 2);
     expect(fate(await lost.outcome)).toBe("unknown no-answer");
     expect(here.replica.session).not.toBe(session);
-    // It was taken back here and is there: counting on from what is seen here would lose it.
+    // The commit was rolled back here and landed in the store: an increment of the local value would lose it.
     const again = here.replica.transaction();
     again.write(DOC, ["n"], (again.read(DOC, ["n"]) as number) + 1);
     expect(fate(await again.commit().outcome)).toBe("stale read-moved");

@@ -7,7 +7,7 @@ import { DOC, fate, OTHER, quiet, type Site, setup } from "./replica-setup.ts";
 
 const START = { a: { x: 0, y: 0 }, b: 0, list: [{ k: 0 }, { k: 1 }] };
 
-/** Runs two bodies that overlap in time in one replica; the second commits first. What becomes of the first? */
+/** Runs two bodies that overlap in time in one replica; the second commits first. Returns the outcome of the first. */
 async function overlapHere(first: (t: Transaction) => void, second: (t: Transaction) => void): Promise<string> {
   const { here } = await setup();
   await here.put(DOC, [], START);
@@ -18,7 +18,7 @@ async function overlapHere(first: (t: Transaction) => void, second: (t: Transact
   second(other);
   expect(fate(await other.commit().outcome)).toBe("committed");
   const result = fate(await open.commit().outcome);
-  // A conflict inside the process costs the backend nothing.
+  // A conflict inside the process needs no call of the backend.
   if (result !== "committed") expect(here.arrived.length).toBe(arrived + 1);
   here.replica.checkInvariants();
   return result;

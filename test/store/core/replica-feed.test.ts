@@ -265,7 +265,7 @@ describe("changes made in place", () => {
           done.clear();
         },
       };
-      // What is taken back must have been there before.
+      // A value can be rolled back only if it was there before.
       if (kind === "revert") void happen({ here, there });
       here.told();
       changeInPlace();

@@ -1,4 +1,6 @@
-/** A replica whose store loses its server, and comes back with the same data, or with a history that lacks some of it. */
+/**
+ * A replica whose store loses its server, which comes back with the same data or with a history that lacks some of it.
+ */
 import { describe, expect, test } from "#test";
 import { systemHost } from "../../../src/host/system-host.ts";
 import { STORE_PARKED_JOBS_MAX } from "../../../src/limits.ts";

@@ -28,7 +28,7 @@ interface MadeCommit {
   readonly sequence: number;
 }
 
-/** What the store has been made to hold, commit by commit. */
+/** The expected state of the store, commit by commit. */
 class History {
   readonly commits: MadeCommit[] = [];
   /** By sequence. */
@@ -73,7 +73,7 @@ interface Ended {
   outcome: CommitOutcome | undefined;
 }
 
-/** One replica with its line and what watches it. */
+/** One replica with its line and its observers. */
 class Site {
   readonly replica: Replica;
   readonly mirror: Mirror | undefined;
@@ -93,7 +93,7 @@ class Site {
     replica.onTrouble = () => {
       this.lost++;
     };
-    // What a listener throws goes to the host; here it ends the run.
+    // Errors of a listener go to the host; here they end the run.
     replica.subscribe((notification) => {
       try {
         this.#notified(notification);
@@ -111,7 +111,7 @@ class Site {
       this.keep(change.before);
       this.keep(change.after);
       this.#peeked.delete(change.id);
-      // A receipt that somebody met while it was pending was told to nobody (S77).
+      // A receipt that was read while it was pending is not notified (S77).
       if (!RECEIPTS.some(({ id }) => id === change.id)) this.mirror?.apply(change);
     }
   }
@@ -121,7 +121,7 @@ class Site {
     this.handedOut.push({ value, text: JSON.stringify(value) });
   }
 
-  /** What nobody has changed is the same object, however often it is asked for. */
+  /** An unchanged value is the same object at every read. */
   peekAll(): void {
     for (const ref of DOCUMENTS) {
       if (!this.mirror || this.replica.find(ref) === undefined) continue;
@@ -307,7 +307,7 @@ function labelWrite(number: number): LabelWrite {
   return { scope: "space", id, path: number % 2 === 0 ? [] : ["labelled"], labels };
 }
 
-/** Who has loaded a document knows how it is labelled; of one that he put himself he may not. */
+/** A site that has loaded a document knows its labels; a site that has only put the document may not. */
 async function checkLabels(store: Store, sites: readonly Site[]): Promise<void> {
   const { documents } = await store.load(SPACE, DOCUMENTS);
   for (const { id, labels, scope } of documents) {
@@ -346,7 +346,10 @@ function randomFault({ method }: LineCall, host: SimulatedHost, random: SeededRa
   }
 }
 
-/** Now one document is damaged, now another or none. Looks at the feed take long, so that it often does not reach back any more. */
+/**
+ * Now one document is damaged, now another or none. Looks at the feed take long, so that it often does not reach back
+ * any more.
+ */
 class RandomDamage {
   readonly #random: SeededRandom;
   #damaged: string | undefined;
@@ -370,7 +373,9 @@ function randomDelay(host: SimulatedHost, random: SeededRandom): Promise<void> {
   return delayMs === 0 ? Promise.resolve() : new Promise((resolve) => void host.timer(delayMs, resolve));
 }
 
-/** The store holds what the commits that landed give when they run one after the other, and each reads what it read then. */
+/**
+ * The store holds the result of the landed commits run one after the other, and each of them has the same reads then.
+ */
 function checkSerial(history: History, ended: ReadonlyMap<string, Ended>): void {
   const landed = new Set<string>();
   let state: Documents = new Map();

@@ -14,7 +14,7 @@ function labelHere(site: Site, path: Path = [], ref = DOC): readonly string[] {
   return labelOfRead(site.replica.find(ref)?.labels?.places ?? [], path, false);
 }
 
-/** What was told of labels since the last time. */
+/** The label notifications since the last call. */
 function toldLabels(site: Site) {
   return site.notifications
     .splice(0)

@@ -185,7 +185,7 @@ describe("documents that are not loaded", () => {
     await quiet();
     const feed = here.hold("changesSince", "arrives");
     await there.put(OTHER, [], 2);
-    // Made and read before it is confirmed: its answer overtakes what the feed has not brought.
+    // Written and read before it is confirmed: its answer arrives before the change feed does.
     const made = here.write(DOC, [], ["mine"]);
     here.write(DOC, ["1"], "mine too");
     await quiet();

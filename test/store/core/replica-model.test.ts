@@ -1,19 +1,23 @@
 /**
- * Random histories: two or three replicas of one space over lines that delay, lose, refuse and repeat, transactions held open
- * across each other, documents dropped and loaded again. A run is a function of its seed, which every failure names.
+ * Random histories: two or three replicas of one space over lines that delay, lose, refuse and repeat, transactions
+ * held open across each other, documents dropped and loaded again. A run is a function of its seed, which every failure
+ * names.
  *
- * Checked after every step: the replica's own invariants; that its value is the confirmed state as of what it has integrated
- * plus what is pending; that a mirror fed by notifications alone equals it; that nothing handed out has changed. At the end:
- * that all replicas equal the store, and that the store equals the committed transactions run one after the other.
+ * Checked after every step: the replica's own invariants; its value equals the confirmed state as of its integrated
+ * sequence plus the pending commits; a mirror fed by notifications alone equals it; values handed out are unchanged. At
+ * the end: all replicas equal the store, and the store equals the committed transactions run one after the other.
  */
 import { describe, expect, test } from "#test";
 import { SeededRandom } from "../../../src/host/seeded-random.ts";
 import { simulate } from "../../../src/host/simulated-host.ts";
 import { type HistorySummary, runHistory } from "./replica-history.ts";
 
-/** Each of these once found something wrong. */
+/** Each of these seeds once found a bug. */
 const FOUND = [1103, 2959, 10248, 10834, 21345];
-/** Behind the horizon: a put that was confirmed and overwritten (68, 197), a load that came too late (80, 200303), what is pending taken for knowledge (557, 896), an equal element told of (200024). */
+/**
+ * Behind the horizon: a put that was confirmed and overwritten (68, 197), a load that came too late (80, 200303), what
+ * is pending taken for knowledge (557, 896), an equal element told of (200024).
+ */
 const DAMAGED_SEEDS = [...Array.from({ length: 60 }, (_, i) => i + 1), 68, 80, 197, 557, 896, 200_024, 200_303];
 const SEEDS = [...Array.from({ length: 150 }, (_, i) => i + 1), ...FOUND];
 
@@ -31,7 +35,7 @@ async function totalsOf(seeds: readonly number[], damages: boolean): Promise<His
   return totals;
 }
 
-// The histories are worth something only if all of this happens in them.
+// All these outcomes must occur; otherwise the histories prove little.
 describe("random histories of replicas", () => {
   test("[S75] replicas converge, notifications are complete, commits are serializable", async () => {
     const { lost, ...totals } = await totalsOf(SEEDS, false);

@@ -65,7 +65,7 @@ describe("a reload behind the feed's horizon", () => {
     here.replica.checkInvariants();
     expect(here.replica.peek(OTHER)).toEqual(["a", "answered", "on its way"]);
     commits.open();
-    // Nobody can tell any more what it had seen.
+    // The sequence that it had seen is unknown.
     expect(fate(await sent.outcome)).toBe("stale read-moved");
     expect(here.replica.peek(OTHER)).toEqual(["a", "answered"]);
     await there.replica.load([OTHER]);
@@ -153,7 +153,7 @@ describe("a reload behind the feed's horizon", () => {
     const open = here.transaction();
     expect(open.read(DOC, ["n"])).toBe(1);
     line.plan = ({ refs = [] }) => (refs.some(({ id }) => id === DOC.id) ? { instead: DAMAGE } : {});
-    // It has not moved: only that it cannot be read stands against what was believed of it.
+    // The document has not changed: it is stale only because it cannot be read.
     await fallBehind(setup, async () => undefined);
     await host.run(() => here.catchUp());
     open.write(OTHER, [], "on what was there");

@@ -58,7 +58,7 @@ export class Site {
     return gate;
   }
 
-  /** What happens to the next call of a method. */
+  /** A fault for the next call of a method. */
   next(method: LineCall["method"], fault: Fault): void {
     const { plan } = this.line;
     let isOver = false;

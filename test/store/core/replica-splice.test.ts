@@ -1,11 +1,11 @@
-/** Splices that move elements: what is read or written below the array afterwards is not where it was. */
+/** Splices that move elements: later reads and writes below the array are at other places. */
 import { describe, expect, test } from "#test";
 import type { Transaction } from "../../../src/store/transaction.ts";
 import { DOC, fate, quiet, setup } from "./replica-setup.ts";
 
 const STALE = "stale read-moved";
 
-/** Two processes that know the same list; the first does not hear of what the second commits. */
+/** Two processes with the same list; the first does not see the commits of the second. */
 async function lists(list: readonly object[]) {
   const { here, there } = await setup();
   await here.put(DOC, [], { q: list as never });

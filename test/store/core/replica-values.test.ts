@@ -63,7 +63,7 @@ describe("requests of a transaction", () => {
   });
 });
 
-/** Whether nobody can change anything in what an operation puts. */
+/** Whether all values that an operation writes are frozen. */
 function isDeeplyFrozen(operation: PathOperation): boolean {
   if (operation.op === "delete") return true;
   const isFrozen = (value: Json): boolean =>
@@ -199,7 +199,7 @@ describe("values", () => {
     expect(after["a"]).toBe(before["a"]);
     expect(after["c"]).toBe(before["c"]);
     await quiet();
-    // From somebody else, whole: the same.
+    // The same value as a whole, from another process.
     await there.put(DOC, [], { a: { b: [1, 2] }, c: { d: 9 }, e: 2 });
     const integrated = here.replica.peek(DOC) as { [key: string]: Json };
     expect(integrated["c"]).toEqual({ d: 9 });
@@ -443,7 +443,7 @@ describe("the cost of a write", () => {
     }
     await quiet();
     expect(document.value).toBe(root);
-    // Somebody who holds a part costs a copy of that part.
+    // A holder of a part costs a copy of that part.
     const side = here.replica.peek(DOC, ["side"]);
     here.write(DOC, ["side", "x"], -5);
     expect(document.value).toBe(root);

@@ -35,7 +35,8 @@ const openAs =
   };
 
 if (NO_POSTGRES === undefined) {
-  // The model counts rows in one order of ids, and lanes have several: `differential.test.ts` compares with the memory store.
+  // The model counts rows in one order of ids, and lanes have several: `differential.test.ts` compares with the memory
+  // store.
   describeStore("Postgres store", openAs(renumbered), { modelRuns: 5, hasModel: false });
 } else {
   const reason = NO_POSTGRES;

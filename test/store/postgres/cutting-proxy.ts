@@ -1,7 +1,7 @@
 /**
  * A TCP proxy before the database, with faults: connections are cut before or after bytes are forwarded, delayed,
- * stalled (open, but no byte passes), or half open (bytes pass in one direction). Bytes that were dropped never come
- * later: such a connection is cut when the proxy heals.
+ * stalled (open, but no byte passes), or half open (bytes pass in one direction). Dropped bytes never arrive later:
+ * their connection is cut when the proxy heals.
  */
 import { createConnection, createServer, type Server, type Socket } from "node:net";
 

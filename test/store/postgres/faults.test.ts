@@ -1,7 +1,7 @@
 /** Lost connections, killed servers and fenced writers: an acknowledged write is there, and no write is there twice. */
 import { describe, expect, test } from "vitest";
 import { SeededRandom } from "../../../src/host/seeded-random.ts";
-import { Link } from "../../../src/store/postgres/link.ts";
+import { DatabaseLink } from "../../../src/store/postgres/link.ts";
 import { resolveOptions } from "../../../src/store/postgres/options.ts";
 import { openPostgresStore } from "../../../src/store/postgres/store.ts";
 import type { Store } from "../../../src/store/store.ts";
@@ -37,7 +37,7 @@ async function setup(deadlineMs = 30_000): Promise<Under> {
     schema,
     other: () => open(server.url),
     sql: async (text) => {
-      const link = await Link.open(resolveOptions({ url: server.url }));
+      const link = await DatabaseLink.open(resolveOptions({ url: server.url }));
       const rows = await link.query(text);
       await link.close();
       return rows;

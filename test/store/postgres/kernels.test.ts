@@ -44,7 +44,7 @@ describe.skipIf(NO_POSTGRES !== undefined)("kernels on one database", () => {
       const { orders: count } = await [first, second][n % 2]!.command("Shop.Order", { price: n });
       answers.push(count);
     }
-    // Each order saw all earlier ones, whichever kernel took them.
+    // Each order saw all earlier ones, regardless of the kernel that took them.
     expect(answers).toEqual(Array.from({ length: orders }, (_, n) => n + 1));
     const all = Array.from({ length: orders }, (_, n) => n);
     for (;;) {

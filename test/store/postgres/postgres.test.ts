@@ -1,7 +1,7 @@
-/** What Postgres adds to the contract of every store: cost of a batch, idle cost, notices, the schema, the view. */
+/** Behaviour of Postgres beyond the common contract: cost of a batch, idle cost, notices, the schema, the view. */
 import { describe, expect, test } from "vitest";
 import { systemHost } from "../../../src/host/system-host.ts";
-import { Link } from "../../../src/store/postgres/link.ts";
+import { DatabaseLink } from "../../../src/store/postgres/link.ts";
 import { resolveOptions } from "../../../src/store/postgres/options.ts";
 import { openPostgresStore } from "../../../src/store/postgres/store.ts";
 import type { Store } from "../../../src/store/store.ts";
@@ -15,7 +15,7 @@ function open(schema: string): Promise<Store> {
 }
 
 async function sql(text: string): Promise<readonly Readonly<Record<string, unknown>>[]> {
-  const link = await Link.open(resolveOptions({ url: server.url }));
+  const link = await DatabaseLink.open(resolveOptions({ url: server.url }));
   const rows = await link.query(text);
   await link.close();
   return rows;

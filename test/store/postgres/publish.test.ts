@@ -15,7 +15,7 @@ interface Sold {
   readonly price: number;
 }
 
-/** An app that sums up what is sold, and notes each event that its handler gets. */
+/** An app that sums up its sales, and notes each event of its handler. */
 function salesOf(seen: Sold[], wake: () => void) {
   return app("sales", ({ cell, event }) => {
     const sum = cell<number>("sum", 0);

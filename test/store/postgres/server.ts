@@ -1,9 +1,9 @@
 /**
- * A Postgres server for tests: the one of `POSTGRES_TEST_URL`, or one that this file starts, from npm or of the system. One server for each
- * test file, and one database for each file; each store under test has its own schema.
+ * A Postgres server for tests: the one of `POSTGRES_TEST_URL`, or one that this file starts, from npm or of the system.
+ * One server for each test file, and one database for each file; each store under test has its own schema.
  */
 import { afterAll, beforeAll } from "vitest";
-import { Link } from "../../../src/store/postgres/link.ts";
+import { DatabaseLink } from "../../../src/store/postgres/link.ts";
 import { hasServerBinaries, LocalServer } from "../../../src/store/postgres/local-server.ts";
 import { migrate } from "../../../src/store/postgres/migrations.ts";
 import { resolveOptions } from "../../../src/store/postgres/options.ts";
@@ -79,7 +79,7 @@ export function freshSchema(): string {
 export class SchemaPool {
   readonly #server: TestServer;
   readonly #free: string[] = [];
-  #link: Link | undefined;
+  #link: DatabaseLink | undefined;
 
   constructor(server: TestServer) {
     this.#server = server;
@@ -109,8 +109,8 @@ export class SchemaPool {
     this.#free.push(schema);
   }
 
-  async #connected(): Promise<Link> {
-    this.#link ??= await Link.open(resolveOptions({ url: this.#server.url, durability: "process" }));
+  async #connected(): Promise<DatabaseLink> {
+    this.#link ??= await DatabaseLink.open(resolveOptions({ url: this.#server.url, durability: "process" }));
     return this.#link;
   }
 }

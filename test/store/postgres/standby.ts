@@ -18,7 +18,7 @@ export class Standby implements AsyncDisposable {
     this.#folder = folder;
   }
 
-  /** Copies the primary and follows it. Resolves when it has what the primary has. */
+  /** Copies the primary and follows it. Resolves when it has caught up. */
   static async of(primary: LocalServer, settings: Readonly<Record<string, string>>): Promise<Standby> {
     const folder = mkdtempSync(join(tmpdir(), "millrace-standby-"));
     chmodSync(folder, 0o755);
@@ -54,7 +54,7 @@ export class Standby implements AsyncDisposable {
     await until(client, "SELECT 1 FROM pg_stat_replication WHERE sync_state = 'sync'");
   }
 
-  /** Takes no more of the primary's log: what the primary commits from now on is lost with it. */
+  /** Takes no more of the primary's log: later commits of the primary are lost with it. */
   async stopFollowing(primary: LocalServer): Promise<void> {
     await using client = await userClient(this.server.url);
     await client.query("ALTER SYSTEM SET primary_conninfo = ''");

@@ -1,4 +1,4 @@
-/** How the write-ahead log stays short: who copies it, how long it becomes, and what happens when the thread that does is gone. */
+/** The write-ahead log stays short: the thread that copies it, its length, and the end of that thread. */
 import { execFile } from "node:child_process";
 import { subscribe, unsubscribe } from "node:diagnostics_channel";
 import { existsSync, statSync } from "node:fs";
@@ -105,8 +105,8 @@ describe("a long log", () => {
       one.tell("go on");
       two.tell("go on");
     }
-    // The file is as long as the log ever was. A log that never begins anew holds every frame; one that does is far shorter,
-    // also where a reader without a core delayed several turns of the log.
+    // The file is as long as the log ever was. A log that never begins anew holds every frame; one that does is far
+    // shorter, also where a reader without a core delayed several turns of the log.
     expect(at.logBytes()).toBeLessThan((2 * ROUNDS * BATCH_FRAMES_MIN * FRAME_BYTES) / 2);
     expect(await at.store.verify()).toMatchObject({ ok: true, problems: [] });
   });

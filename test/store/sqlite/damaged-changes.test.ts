@@ -1,4 +1,4 @@
-/** Blocks of changes of which something is missing, does not fit or lies across the floor of the feed. */
+/** Blocks of changes that are incomplete, do not fit or lie across the floor of the feed. */
 import { describe, expect, test } from "vitest";
 import type { CommitRequest } from "../../../src/store/commit.ts";
 import { Replica } from "../../../src/store/replica.ts";

@@ -1,4 +1,7 @@
-/** `document_json` through connections that know none of our functions: of this runtime, and the `sqlite3` shell if there is one. */
+/**
+ * `document_json` through connections that know none of our functions: of this runtime, and the `sqlite3` shell if
+ * there is one.
+ */
 import { spawnSync } from "node:child_process";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";

@@ -28,7 +28,7 @@ class SteppedTime extends ControlledHost {
   }
 }
 
-/** A batch ends with its queue, and not because the machine was busy with something else. */
+/** A batch ends with its queue, regardless of other load on the machine. */
 const WHOLE_BATCHES = { tuning: { batchMs: 600_000 } };
 
 describe("group commit", () => {
@@ -80,7 +80,7 @@ describe("group commit", () => {
     const before = store.stats().batches;
     for (let n = 0; n < 40; n++) {
       await write(store, set("growing", [`key ${n}`], "x".repeat(1_000)));
-      // Somebody far from the store.
+      // Eight promise jobs, as a distant caller makes them.
       for (let job = 0; job < 8; job++) await undefined;
     }
     expect(file.database().prepare("SELECT count(*) AS n FROM snapshot").get()).toEqual({ n: 1 });
@@ -239,7 +239,7 @@ describe("group commit", () => {
     expect(await commit).toMatchObject({ kind: "rejected", class: "failed", reason: "store-busy" });
     await expect(lease).rejects.toMatchObject({ code: "STORE_BUSY" });
     other.exec("COMMIT");
-    // The same commit again: nothing of it was made.
+    // The same commit again: the first one left no row.
     const again = await store.commit(commitBy("s", 1, { patches: [set("a", [], 1)] }));
     expect(again).toMatchObject({ kind: "committed", replayed: false });
   });

@@ -26,7 +26,7 @@ async function setup() {
   return { file, store, lease, done, claimed, [Symbol.asyncDispose]: () => file[Symbol.asyncDispose]() };
 }
 
-/** A commit that settles, and does nothing else. */
+/** A commit with a settlement alone. */
 function settlingCommit(store: Store, number: number, ...settlements: Settlement[]) {
   return store.commit(commitBy("handler", number, { settlements, patches: [set(`document ${number}`, [], 1)] }));
 }

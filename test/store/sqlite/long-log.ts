@@ -1,4 +1,6 @@
-/** How tests make a log long: batches of a hundred rows, some twenty pages each, on a store that copies its log early. */
+/**
+ * How tests make a log long: batches of a hundred rows, some twenty pages each, on a store that copies its log early.
+ */
 import { systemHost } from "../../../src/host/system-host.ts";
 import type { JournalEntry } from "../../../src/store/journal.ts";
 import type { Store } from "../../../src/store/store.ts";

@@ -5,7 +5,7 @@ import { StoreFile } from "./store-file.ts";
 
 const FEED = { tuning: { feedCommits: 20 } };
 
-/** Makes the feed leave everything behind that was written so far. */
+/** Moves the horizon of the feed behind all commits so far. */
 async function leaveBehind(store: Store): Promise<void> {
   for (let n = 0; n < 500; n++) await write(store, set("noise", [], n));
 }

@@ -71,7 +71,7 @@ describe("opening a file", () => {
   test("[S81] a setting that does not take is an error", async () => {
     await using file = new StoreFile();
     await (await file.open()).close();
-    // The engine takes at most 2^31 - 1 pages of cache and silently makes something else of more.
+    // The engine takes at most 2^31 - 1 pages of cache and silently changes larger numbers.
     const options = resolveOptions({ path: file.path, tuning: { cacheBytes: 2 ** 50 } });
     const connection = openConnection(options, false);
     expect(() => configure(connection, options, false)).toThrow(/cache_size/);
@@ -88,7 +88,7 @@ describe("opening a file", () => {
 });
 
 describe("files that are refused", () => {
-  /** Opens what `make` left, and expects a refusal that changes nothing in the directory. */
+  /** Opens the file of `make`, and expects a refusal that leaves the directory unchanged. */
   async function expectRefusal(
     make: (file: StoreFile) => void,
     expected: { code: string; message: RegExp },
@@ -169,7 +169,7 @@ describe("files that are refused", () => {
     await append(store, entry());
     const other = file.database();
     other.exec("PRAGMA user_version = 99");
-    // While `other` is open nobody copies the log into the file, whose own first bytes still say 1.
+    // While `other` is open the log is not copied into the file, so its first bytes still say 1.
     await store.close();
     const logBefore = readFileSync(`${file.path}-wal`);
     expect(readFileSync(file.path).readInt32BE(60)).not.toBe(99);
@@ -236,7 +236,7 @@ describe("files that are refused", () => {
     chmodSync(file.directory, 0o755);
     chmodSync(file.path, 0o444);
     const before = contentOf(file.directory);
-    // The super-user may write anything, so somebody else has to try.
+    // The super-user may write to any file, so another user has to try.
     await using stranger = startProgram("open", { path: file.path }, { asStranger: true });
     expect(await stranger.next()).toMatchObject({ code: "STORE_READ_ONLY", message: expect.stringMatching(/app\.db/) });
     chmodSync(file.path, 0o666);

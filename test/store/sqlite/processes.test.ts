@@ -5,7 +5,9 @@ import { append, commitBy, currentValue, entries, read, ref, SPACE } from "../co
 import { startProgram } from "./program.ts";
 import { StoreFile } from "./store-file.ts";
 
-/** Resolves when the condition holds, asked after each change of a space that the store tells of; others tell of leases. */
+/**
+ * Resolves when the condition holds, asked after each change of a space that the store tells of; others tell of leases.
+ */
 function untilTold(store: Store, condition: () => Promise<boolean>): Promise<StoreChange> {
   return new Promise((resolve, reject) => {
     const stop = store.watch((change) => {

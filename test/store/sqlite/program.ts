@@ -6,11 +6,11 @@ import { createInterface } from "node:readline";
 import type { Json } from "../../../src/message/json.ts";
 
 export interface ProgramOptions {
-  /** Runs it as a user who owns nothing, if this process may choose. */
+  /** Runs it as a user without files of its own, if this process may choose. */
   readonly asStranger?: boolean;
 }
 
-/** Nobody, on every Linux. */
+/** The id of the user `nobody` on every Linux. */
 const STRANGER = 65_534;
 
 export class Program implements AsyncDisposable {

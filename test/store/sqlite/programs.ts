@@ -1,4 +1,4 @@
-/** What the second process does. Every program ends when its input does, or when it is killed. */
+/** The programs of the second process. Each ends with its input, or when it is killed. */
 import { createInterface } from "node:readline";
 import type { Json } from "../../../src/message/json.ts";
 import { openSqliteStore } from "../../../src/store/sqlite/index.ts";
@@ -30,7 +30,7 @@ async function open({ path }: Settings): Promise<void> {
   }
 }
 
-/** Writes what it is told to, appends a row, and says its id. */
+/** Writes the given value, appends a row, and prints its id. */
 async function writer({ path }: Settings): Promise<void> {
   const store = await openSqliteStore({ path });
   await write(store, set("note", [], {}));
@@ -50,9 +50,12 @@ async function holder({ path }: Settings): Promise<void> {
   await orders.next();
 }
 
-/** Appends and claims, with several callers at once and as fast as it can, until another has come in between; says what it got. */
+/**
+ * Appends and claims, with several callers at once and as fast as it can, until another has come in between; says what
+ * it got.
+ */
 async function worker(settings: Settings): Promise<void> {
-  // Whoever has the lock may be waiting for the machine.
+  // The holder of the lock may be waiting for the machine.
   const store = await openSqliteStore({ path: settings.path, tuning: { lockWaitMs: 600_000 } });
   const { lease } = await store.openLease(3_600_000);
   say("ready");
@@ -82,12 +85,15 @@ async function callerOf(
   }
 }
 
-/** Whether nobody else's row has got an id between these. */
+/** Whether no other process has a row between these ids. */
 function isUnbroken(ids: readonly number[]): boolean {
   return Math.max(...ids) - Math.min(...ids) < ids.length;
 }
 
-/** Writes batch after batch on a store that copies its log early, without a rest; says when it is done, and stays until it is killed. */
+/**
+ * Writes batch after batch on a store that copies its log early, without a rest; says when it is done, and stays until
+ * it is killed.
+ */
 async function filler({ path, rounds }: Settings): Promise<void> {
   const store = await openSqliteStore({ path, tuning: { lockWaitMs: 600_000, checkpointPages: CHECKPOINT_PAGES } });
   say("ready");
@@ -97,7 +103,7 @@ async function filler({ path, rounds }: Settings): Promise<void> {
   await orders.next();
 }
 
-/** Handles what another process handles too, and says what it has done. */
+/** Handles the events of another process too, and prints its results. */
 async function repeater({ path, name, rounds }: Settings): Promise<void> {
   const repeater = await Repeater.open(path, name);
   say("ready");

@@ -1,11 +1,11 @@
 /** The plans of the journal's statements: the work of a claim does not depend on the rows that it does not take. */
 import { DatabaseSync } from "node:sqlite";
 import { describe, expect, test } from "vitest";
-import { Connection, type Statement } from "../../../src/store/sqlite/connection.ts";
+import { SqliteConnection, type Statement } from "../../../src/store/sqlite/connection.ts";
 import { journalStatements } from "../../../src/store/sqlite/journal-statements.ts";
 import { SCHEMA } from "../../../src/store/sqlite/schema.ts";
 
-class ListedConnection extends Connection {
+class ListedConnection extends SqliteConnection {
   readonly texts = new Map<Statement, string>();
 
   override prepare(sql: string): Statement {

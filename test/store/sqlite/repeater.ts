@@ -1,6 +1,6 @@
 /**
- * Handles the same requests and events as another process on the same file, again and again, while both move the horizon and remove receipts
- * and settled rows. Says what it has handled.
+ * Handles the same requests and events as another process on the same file, again and again, while both move the
+ * horizon and remove receipts and settled rows. Says what it has handled.
  */
 
 import { randomUnit } from "../../../src/host/random-source.ts";

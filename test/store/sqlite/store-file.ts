@@ -1,4 +1,7 @@
-/** A directory of its own for each test, a store in it, and a plain connection to look at what the store made of its file. */
+/**
+ * A directory of its own for each test, a store in it, and a plain connection to look at what the store made of its
+ * file.
+ */
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";

@@ -1,4 +1,7 @@
-/** When the watch listens to the operating system, and when it looks by itself: on a file of its own, with timers that the test fires. */
+/**
+ * When the watch listens to the operating system, and when it looks by itself: on a file of its own, with timers that
+ * the test fires.
+ */
 import { appendFileSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -8,7 +11,7 @@ import { ChangeWatch } from "../../../src/store/sqlite/watch.ts";
 import { CLAIMABLE, UntoldWrites } from "../../../src/store/write-note.ts";
 import { ControlledHost } from "../controlled-host.ts";
 
-/** The delays that somebody waits for now; the test says when the shortest is over. */
+/** The delays that are waited for now; the test ends the shortest. */
 class Delays extends ControlledHost {
   readonly #waiting = new Set<{ readonly delayMs: number; readonly fire: () => void }>();
 
@@ -64,7 +67,7 @@ describe("the watch", () => {
     for (let round = 0; round < 2; round++) {
       await log.written();
       expect(Array.from({ length: 5 }, () => log.host.pass())).toEqual([1, 2, 4, 8, 16]);
-      // It has missed what was written before it listened.
+      // It has missed the writes before it listened.
       expect(Array.from({ length: 10 }, () => log.host.pass())).toEqual([1, 2, 4, 8, 16, 32, 64, 128, 256, 512]);
     }
   });

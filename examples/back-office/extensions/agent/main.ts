@@ -1,6 +1,6 @@
 /**
- * Reads mail and decides by a table of words, in place of a language model. It acts through tools only. After a crash an event may reach it
- * twice, so each tool call carries the mail's id and takes effect once.
+ * Reads mail and decides by a table of words, in place of a language model. It acts through tools only. After a crash
+ * an event may reach it twice, so each tool call carries the mail's id and takes effect once.
  */
 import type { Json } from "millrace";
 import type { AgentInvocation, AgentResponse, AgentTool, Extension, ExtensionContext } from "millrace/extensions";

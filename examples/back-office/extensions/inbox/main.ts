@@ -1,6 +1,7 @@
 /**
- * Mail from files: a text that is put into `new/` of the extension's folder (`.millrace/extensions/inbox/new/`) is taken as a mail and moved
- * to `cur/`. If the process dies in between, the file is taken again under the same id, its name, and the mail is kept once.
+ * Mail from files: a text that is put into `new/` of the extension's folder (`.millrace/extensions/inbox/new/`) is
+ * taken as a mail and moved to `cur/`. If the process dies in between, the file is taken again under the same id, its
+ * name, and the mail is kept once.
  */
 import { mkdirSync, readdirSync, readFileSync, renameSync } from "node:fs";
 import { join } from "node:path";

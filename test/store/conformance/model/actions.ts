@@ -1,6 +1,6 @@
 /**
- * What may happen in a random history, as small numbers that are given a meaning only when their turn comes ("the third claim
- * ever handed out"), so that every shortened history still means something.
+ * Actions of a random history, as small numbers that get their meaning when they run ("the third claim handed out"), so
+ * that every shortened history is valid.
  */
 import fc from "fast-check";
 
@@ -226,7 +226,7 @@ const step = fc.oneof(
 );
 export type Step = typeof step extends fc.Arbitrary<infer T> ? T : never;
 
-/** Without something to claim and a lease to claim it under, half of all histories would have an idle journal. */
+/** A row to claim and a lease to claim it under; otherwise half of all histories would have an idle journal. */
 export const PROLOGUE: Step = {
   kind: "act",
   store: 0,

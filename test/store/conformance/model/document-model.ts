@@ -1,4 +1,7 @@
-/** Spaces, documents and basis rows as plainly as they can be said: every write is remembered for ever and searched each time. */
+/**
+ * Spaces, documents and basis rows as plainly as they can be said: every write is remembered for ever and searched each
+ * time.
+ */
 import type { Json } from "../../../../src/message/json.ts";
 import type { Path } from "../../../../src/message/path.ts";
 import type { CommitRequest, DocumentPatch, NodeBasis } from "../../../../src/store/commit.ts";

@@ -1,4 +1,4 @@
-/** Turns a pick of an edit into a path operation that fits what the session sees, and the reads that keep it fitting. */
+/** Turns an edit of an action into a path operation that fits the session's value, and the reads that keep it valid. */
 import type { Json } from "../../../../src/message/json.ts";
 import type { Path } from "../../../../src/message/path.ts";
 import type { PathOperation } from "../../../../src/store/path-operation.ts";
@@ -22,7 +22,7 @@ const VALUES: readonly Json[] = [
 
 export interface PlannedEdit {
   readonly operation: PathOperation;
-  /** Where its parent, or what it removes, must still be what it was. */
+  /** The path at which the parent, or the removed value, must be unchanged. */
   readonly reach: Path | undefined;
 }
 

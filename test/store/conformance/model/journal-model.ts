@@ -1,6 +1,6 @@
 /**
- * The journal and its leases as plainly as they can be said: an array of rows, searched from the start each time. Written from
- * the rules, not from a backend.
+ * The journal and its leases as plainly as they can be said: an array of rows, searched from the start each time.
+ * Written from the rules, not from a backend.
  */
 import { EVENT_SUSPECT_DEATHS } from "../../../../src/limits.ts";
 import type { Message } from "../../../../src/message/envelope.ts";
@@ -36,9 +36,9 @@ export class JournalModel {
   #lastLease = 0;
   /** Expiry of each lease that has not ended. */
   readonly leases = new Map<number, number>();
-  /** What holders have said of their rows under the present claim. */
+  /** Reports of holders about their rows under the present claim. */
   readonly #said = new Map<number, "begun" | "left">();
-  /** Rows that no time makes claimable. */
+  /** Rows that do not become claimable by time. */
   readonly #parked = new Set<number>();
   /** When each consumer was declared, by key, and which run under which lease. */
   readonly #declared = new Map<string, number>();

@@ -1,4 +1,4 @@
-/** The whole store as a model: what each call must answer, and what can be seen afterwards. */
+/** The whole store as a model: the answer of each call, and the visible data afterwards. */
 import { equal } from "../../../../src/message/equality.ts";
 import type { CommitOutcome, CommitRequest } from "../../../../src/store/commit.ts";
 import type { DueChange, DueRow } from "../../../../src/store/due.ts";

@@ -1,6 +1,6 @@
 /**
- * A random history as it runs: the model, what each session sees, and everything that was handed out and can be named again.
- * `plan` gives an action its meaning, lets it happen in the model, and says how to ask a store for the same.
+ * A random history as it runs: the model, the view of each session, and all values handed out, so that they can be
+ * named again. `plan` gives an action its meaning, applies it to the model, and returns the call for a store.
  */
 import type { Json } from "../../../../src/message/json.ts";
 import type { CommitRequest } from "../../../../src/store/commit.ts";
@@ -27,7 +27,7 @@ export interface Planned {
 
 const NOTHING: Planned = { name: "nothing", expected: undefined, call: async () => undefined };
 
-/** A replica's side of the seam: what it has seen, and its own commits on top. */
+/** A replica's side of the interface: the sequence that it has seen, and its own commits on top. */
 interface Session {
   readonly name: string;
   readonly space: string;

@@ -15,7 +15,7 @@ const STALE_MS = 1_000;
  */
 const LOOK_MS = 5;
 
-export class TurnFile {
+export class FileTurns {
   readonly #path: string;
   readonly #host: Host;
   /** Distinguishes our note from others, also those of other stores in this process. */

@@ -6,7 +6,7 @@ import { isKind, isMessageType, type Kind } from "../message/envelope.ts";
 import { thrownText } from "../message/error-data.ts";
 import type { MessageSchema } from "./capability.ts";
 
-export interface Handle {
+export interface HandledType {
   readonly kind: Kind;
   readonly type: string;
   /** JSON Schema of `data`, for people and tools. */
@@ -15,8 +15,8 @@ export interface Handle {
   readonly description: string | undefined;
 }
 
-export interface Handles {
-  readonly handles: readonly Handle[];
+export interface HandledTypes {
+  readonly handles: readonly HandledType[];
   readonly problems: readonly string[];
   /**
    * Whether every branch has a literal kind and type. An outbound schema need not be finite: then it only validates.
@@ -41,10 +41,10 @@ interface JsonSchema {
 /** Unions inside unions, and references; deeper than this it is a circle. */
 const DEPTH_MAX = 16;
 
-export function findHandles(schema: MessageSchema): Handles {
+export function findHandledTypes(schema: MessageSchema): HandledTypes {
   const root = jsonSchemaOf(schema);
   if (typeof root === "string") return { handles: [], problems: [root], isFinite: true };
-  const handles: Handle[] = [];
+  const handles: HandledType[] = [];
   const problems: string[] = [];
   let hasLiterals = true;
   branches(root, root, 0, problems).forEach((branch, index, all) => {

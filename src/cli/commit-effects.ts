@@ -9,13 +9,13 @@ import { RUNS_ASKED_MAX } from "../limits.ts";
 import type { Json } from "../message/json.ts";
 import { placeText } from "../message/path.ts";
 import { connectIfRunning } from "./connection.ts";
-import type { Row } from "./journal-lines.ts";
+import type { JournalLine } from "./journal-lines.ts";
 import { spacesOf } from "./spaces.ts";
 import type { VerbCall } from "./verb.ts";
 
-export type DeedRun = TracedRun;
+export type EffectRun = TracedRun;
 
-export interface DeedChange {
+export interface EffectChange {
   /** `tasks/list /a/title` */
   readonly address: string;
   /** Whole values, up to 4 kB each. Absent if there was no value or `isBeforeKnown` is false. */
@@ -28,20 +28,20 @@ export interface DeedChange {
   readonly splice?: { readonly index: number; readonly remove: number; readonly insert: readonly Json[] };
 }
 
-export interface Deed {
-  readonly changes: readonly DeedChange[];
-  readonly runs: readonly DeedRun[];
+export interface CommitEffects {
+  readonly changes: readonly EffectChange[];
+  readonly runs: readonly EffectRun[];
   /** The change feed no longer reaches back to it. */
   readonly compacted: boolean;
 }
 
 /** By the id of the handled row. Rows whose handling left no receipt are missing. */
-export async function deedsOf(
+export async function commitEffectsOf(
   call: VerbCall,
   store: KernelStore,
-  rows: readonly Row[],
-  subscribersOf: (row: Row) => readonly string[],
-): Promise<ReadonlyMap<number, Deed>> {
+  rows: readonly JournalLine[],
+  subscribersOf: (row: JournalLine) => readonly string[],
+): Promise<ReadonlyMap<number, CommitEffects>> {
   const stories = new Map<number, readonly StoryCommit[]>();
   const spaces = await spacesOf(call);
   for (const row of rows) {
@@ -80,7 +80,7 @@ function identity({ session, localSequence }: { session: string; localSequence: 
   return `${session} ${localSequence}`;
 }
 
-function knownChanges({ changes }: TracedCommit): DeedChange[] {
+function knownChanges({ changes }: TracedCommit): EffectChange[] {
   return changes
     .filter(({ document }) => !isReceiptName(document))
     .map(({ document, path, before, after }: TracedChange) => ({
@@ -90,10 +90,10 @@ function knownChanges({ changes }: TracedCommit): DeedChange[] {
     }));
 }
 
-function patchedChanges({ patches }: StoryCommit): DeedChange[] {
+function patchedChanges({ patches }: StoryCommit): EffectChange[] {
   return patches.flatMap(({ scope, id, operations }) => {
     const document = scope === "space" ? id : `${scope}:${id}`;
-    return operations.map((operation): DeedChange => {
+    return operations.map((operation): EffectChange => {
       const place = { address: placeText(document, operation.path), isBeforeKnown: false };
       if (operation.op === "delete") return place;
       if (operation.op === "set") return { ...place, after: cut(operation.value) };
@@ -104,7 +104,7 @@ function patchedChanges({ patches }: StoryCommit): DeedChange[] {
 }
 
 /** A change for people; long values are cut. */
-export function changeText({ before, after, isBeforeKnown, splice }: DeedChange): string {
+export function changeText({ before, after, isBeforeKnown, splice }: EffectChange): string {
   if (splice) return `${splice.remove} removed and ${splice.insert.length} put in at ${splice.index}`;
   const to = after === undefined ? "gone" : valueText(after);
   return isBeforeKnown ? `${before === undefined ? "nothing" : valueText(before)} -> ${to}` : to;

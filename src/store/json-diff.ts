@@ -7,12 +7,12 @@ import { isCleanText, isJsonObject, type Json, type JsonArray, type JsonObject }
 import type { Path } from "../message/path.ts";
 import { admit } from "./admit.ts";
 import { keyCount } from "./key-count.ts";
-import { childOf } from "./patch.ts";
+import { childAt } from "./patch.ts";
 import type { PathOperation } from "./path-operation.ts";
 import { StoreError } from "./store.ts";
 
 /** The operations that turn `before` into `after` at the path, or undefined if writing `after` whole is as good. */
-export function narrow(path: Path, before: Json | undefined, after: Json): PathOperation[] | undefined {
+export function jsonDiff(path: Path, before: Json | undefined, after: Json): PathOperation[] | undefined {
   // Without an earlier container of this kind, no part can be left out.
   if (!isWide(after) || !isSameKind(before, after)) return undefined;
   const operations: PathOperation[] = [];
@@ -23,7 +23,7 @@ export function narrow(path: Path, before: Json | undefined, after: Json): PathO
  * The same for a wide object before `admit`, in one walk that copies only the differences. Also undefined for an
  * invalid value; `admit` then reports the problem.
  */
-export function narrowIncoming(path: Path, before: Json | undefined, value: unknown): PathOperation[] | undefined {
+export function incomingDiff(path: Path, before: Json | undefined, value: unknown): PathOperation[] | undefined {
   if (!isJsonObject(before) || typeof value !== "object" || value === null) return undefined;
   if (Object.getPrototypeOf(value) !== Object.prototype || keyCount(before) < NARROW_FROM_CHILDREN) return undefined;
   const operations: PathOperation[] = [];
@@ -32,7 +32,7 @@ export function narrowIncoming(path: Path, before: Json | undefined, value: unkn
   for (const key in value) {
     if (++keys > DOCUMENT_VALUES_MAX) return undefined;
     const now: unknown = (value as { readonly [key: string]: unknown })[key];
-    const old = childOf(before, key);
+    const old = childAt(before, key);
     if (old !== undefined) met++;
     if (old !== undefined && Object.is(old, now)) continue;
     if (!isCleanText(key) || !collectIncoming([...path, key], old, now, operations)) return undefined;
@@ -74,7 +74,7 @@ function collect(path: Path, before: Json | undefined, after: Json, out: PathOpe
 
 function collectObject(path: Path, before: JsonObject, after: JsonObject, out: PathOperation[]): boolean {
   for (const [key, value] of Object.entries(after)) {
-    const old = childOf(before, key);
+    const old = childAt(before, key);
     if (Object.is(old, value)) continue;
     if (!collect([...path, key], old, value, out)) return false;
   }

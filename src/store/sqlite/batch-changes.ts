@@ -8,7 +8,7 @@ import type { WriterEvents } from "./group-commit.ts";
 import type { Tables } from "./tables.ts";
 import type { ChangeWatch } from "./watch.ts";
 
-export class BatchNews implements WriterEvents {
+export class BatchChanges implements WriterEvents {
   readonly #tables: Tables;
   readonly #watch: ChangeWatch;
   /** Receives the changed spaces and the number of commits of a batch. */

@@ -1,0 +1,5 @@
+/** The other entry points on a Postgres database. */
+import { ENTRY_POINTS } from "../work/entry-points.ts";
+import { describeOnPostgres } from "./entry-points-on-postgres.ts";
+
+describeOnPostgres(ENTRY_POINTS.slice(3));
