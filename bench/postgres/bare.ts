@@ -47,7 +47,7 @@ export class BarePostgres implements AsyncDisposable {
     await this.#run({ entries: entries.map((one) => this.#row(one, { st: "p" })) });
   }
 
-  /** Appends rows that are claimed at once, as a kernel does for its own subscribers, and settles those of the last call. */
+  /** Appends claimed rows, as a kernel does for its own subscribers, and settles those of the last call. */
   async appendClaimedAndSettleLast(entries: readonly JournalEntry[]): Promise<void> {
     const settles = this.#claimed.map((id) => ({ id, lease: LEASE, att: 1, own: true, op: "d" }));
     const rows = entries.map((one) => this.#row(one, { st: "c", lease: LEASE }));
