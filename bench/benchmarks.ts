@@ -5,9 +5,11 @@ import type { Benchmark } from "./harness/benchmark.ts";
 export const BENCHMARKS: Readonly<Record<string, () => Promise<Benchmark>>> = {
   bus: async () => (await import("./bus.ts")).busBenchmark,
   collection: async () => (await import("./collection.ts")).collectionBenchmark,
+  http: async () => (await import("./http.ts")).httpBenchmark,
   kernel: async () => (await import("./kernel.ts")).kernelBenchmark,
   loop: async () => (await import("./loop.ts")).loopBenchmark,
   message: async () => (await import("./message.ts")).messageBenchmark,
+  postgres: async () => (await import("./postgres.ts")).postgresBenchmark,
   reactive: async () => (await import("./reactive.ts")).reactiveBenchmark,
   restart: async () => (await import("./restart.ts")).restartBenchmark,
   store: async () => (await import("./store.ts")).storeBenchmark,

@@ -73,7 +73,7 @@ describe("the gate", () => {
     expect(new Set(statuses)).toEqual(new Set([401, 429]));
   });
 
-  test("[W27] a token may do what its scopes say", async () => {
+  test("[W27] a token permits the requests of its scopes alone", async () => {
     const { server, token } = await serve();
     const orders = await token("orders", ["send:Shop.*"]);
     const reader = await token("reader", ["read"]);

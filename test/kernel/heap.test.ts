@@ -16,7 +16,7 @@ const collectGarbage = runInNewContext("gc") as () => void;
 
 /** Commands of a round; each emits one event. */
 const COMMANDS = 500;
-const PART: LongPart = { name: "heap", short: 20, long: 1_000, minutes: 3 };
+const PART: LongPart = { name: "heap", short: 20, long: 1_000, minutes: 2 };
 /** Rounds until caches, rings and filters have their size. */
 const WARM = 10;
 /** Bytes by which the heap may grow: 48 for each message of the long form, so that one object for each does not fit. */

@@ -307,4 +307,28 @@ export const ROOM_MUTANTS: readonly Mutant[] = [
     replace: "if (pattern === undefined || pattern.length > 0) return true;",
     tests: [GATE],
   },
+  {
+    name: "tools-of-the-kernel-exposed",
+    breaks: "W31",
+    file: "src/mcp/tools.ts",
+    find: "return OWN_TYPE.test(pattern) ?",
+    replace: 'return OWN_TYPE.test("") ?',
+    tests: ["test/mcp/mcp.test.ts"],
+  },
+  {
+    name: "key-of-a-tool-call-ignored",
+    breaks: "W32",
+    file: "src/mcp/tools.ts",
+    find: "...(hasKey ? { key } : {})",
+    replace: "...(hasKey ? {} : {})",
+    tests: ["test/mcp/mcp.test.ts"],
+  },
+  {
+    name: "data-of-a-tool-call-lost",
+    breaks: "W31",
+    file: "src/mcp/tools.ts",
+    find: 'return args["data"] ?? null;',
+    replace: 'return args["input"] ?? null;',
+    tests: ["test/mcp/mcp.test.ts"],
+  },
 ];

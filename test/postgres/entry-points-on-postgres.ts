@@ -1,4 +1,6 @@
-/** Entry points on a Postgres database. Simulated time stands still while the database works. */
+/**
+ * Worlds on a Postgres database, for the cases of entry points. Simulated time stands still while the database works.
+ */
 import { describe, test } from "vitest";
 import type { Host, Timer, TimerOptions } from "../../src/host/host.ts";
 import type { SimulatedHost } from "../../src/host/simulated-host.ts";

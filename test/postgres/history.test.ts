@@ -18,7 +18,7 @@ import { anomaliesOf, type Beside, type History, makeHistory } from "./list-appe
 import { KEYS, SPACES } from "./lists-app.ts";
 
 const HERE: LongPart = { name: "histories of kernels of one process", short: 4, long: 90, minutes: 3 };
-const APART: LongPart = { name: "histories of kernel processes", short: 1, long: 10, minutes: 3 };
+const APART: LongPart = { name: "histories of kernel processes", short: 1, long: 10, minutes: 2 };
 
 const server = testServer();
 

@@ -13,7 +13,7 @@ import { scratchFolder } from "../repo/program.ts";
 import { NO_POSTGRES, testServer, type UserClient, userClient } from "../store/postgres/server.ts";
 import { BUCKETS, bucketOf } from "./ticks-app.ts";
 
-const LEDGER: LongPart = { name: "the ledger of deliveries", short: 1, long: 30, minutes: 6 };
+const LEDGER: LongPart = { name: "the ledger of deliveries", short: 1, long: 30, minutes: 2 };
 const APP = join(import.meta.dirname, "ticks-app.ts");
 /** Short, so that a round waits seconds for the events of a dead process. */
 const LEASE_MS = 2_000;

@@ -16,7 +16,6 @@ const SMALL: Readonly<Record<string, string>> = {
   "cells/element-cell.ts": "its importer would be long with it",
   "cells/pattern.ts": "exported by the entry point millrace/signals",
   "client/connect.ts": "exported by the entry point millrace/client on Node",
-  "http/body-time.ts": "apart from the life of the server",
   "kernel/piped-kernel.ts": "cli may not import adapters",
   "kernel/watched-views.ts": "its importer is long",
   "open.ts": "exported by the entry point millrace",

@@ -1,11 +1,11 @@
 /** Verifies the hash chains of the journal, evaluates every document, and parses the change log. SPEC: S26, S87. */
 import { thrownText } from "../../message/error-data.ts";
+import { Findings, PROBLEMS_MAX } from "../findings.ts";
 import type { VerifyReport } from "../journal.ts";
 import { GENESIS, RowHasher, type SignedColumns, UNKNOWN_HASH } from "../sqlite/journal-hash.ts";
 import { documentValue } from "./document-reads.ts";
 import type { DatabaseLink, Row } from "./link.ts";
 
-const PROBLEMS_MAX = 100;
 const STEP_ROWS = 1_000;
 
 export async function verifyStore(link: DatabaseLink, m: string): Promise<VerifyReport> {
@@ -27,26 +27,14 @@ export async function scrub(link: DatabaseLink, m: string): Promise<VerifyReport
   return of.report();
 }
 
-class Scrub {
+class Scrub extends Findings {
   readonly #link: DatabaseLink;
   readonly #m: string;
-  readonly #problems: string[] = [];
-  #rows = 0;
-  #unsigned = 0;
-  #documents = 0;
 
   constructor(link: DatabaseLink, m: string) {
+    super();
     this.#link = link;
     this.#m = m;
-  }
-
-  report(): VerifyReport {
-    const ok = this.#problems.length === 0;
-    return { ok, rows: this.#rows, unsigned: this.#unsigned, documents: this.#documents, problems: this.#problems };
-  }
-
-  #note(problem: string): void {
-    if (this.#problems.length < PROBLEMS_MAX) this.#problems.push(problem);
   }
 
   async journal(): Promise<void> {
@@ -67,17 +55,17 @@ class Scrub {
       }
     };
     for await (const row of this.#walk("journal", "writer, place")) {
-      this.#rows++;
+      this.rowCount++;
       if (row["hash"] === null) {
-        this.#unsigned++;
+        this.unsignedCount++;
         continue;
       }
       if (Number(row["writer"]) !== writer) [writer, place, hash] = [Number(row["writer"]), 0, GENESIS];
       passGaps();
       const [id, at] = [Number(row["id"]), Number(row["place"])];
-      if (at !== place + 1) this.#note(`Journal rows ${place + 1} to ${at - 1} of writer ${writer} are missing.`);
+      if (at !== place + 1) this.note(`Journal rows ${place + 1} to ${at - 1} of writer ${writer} are missing.`);
       else if (hash !== UNKNOWN_HASH && hasher.hash(hash, id, signed(row)) !== row["hash"])
-        this.#note(`Journal row ${id} was changed: its hash does not fit.`);
+        this.note(`Journal row ${id} was changed: its hash does not fit.`);
       place = at;
       hash = String(row["hash"]);
     }
@@ -88,11 +76,11 @@ class Scrub {
     const columns = `t.*, CASE WHEN t.patches > 0 THEN (SELECT json_agg(p.operations::json ORDER BY p.sequence) FROM ${m}.patch p
       WHERE p.space = t.space AND p.scope = t.scope AND p.id = t.id AND p.sequence > t.base_sequence) END AS operations`;
     for await (const row of this.#walk("document", "space, scope, id", columns)) {
-      this.#documents++;
+      this.documentCount++;
       try {
         documentValue(row);
       } catch (error) {
-        this.#note(`Document ${row["space"]}/${row["scope"]}/${row["id"]} cannot be read: ${thrownText(error)}.`);
+        this.note(`Document ${row["space"]}/${row["scope"]}/${row["id"]} cannot be read: ${thrownText(error)}.`);
       }
     }
   }
@@ -105,7 +93,7 @@ class Scrub {
       [PROBLEMS_MAX],
     );
     for (const { space, first, previous } of rows)
-      this.#note(
+      this.note(
         `The change log of space ${space} has no commits from ${Number(previous) + 1} to ${Number(first) - 1}.`,
       );
   }

@@ -6,6 +6,7 @@
 
 import type { Host } from "../../host/host.ts";
 import { thrownText } from "../../message/error-data.ts";
+import { Findings, PROBLEMS_MAX } from "../findings.ts";
 import type { VerifyReport } from "../journal.ts";
 import { BLOCK_COLUMNS, readBlock } from "./change-table.ts";
 import type { Row, SqliteConnection } from "./connection.ts";
@@ -14,7 +15,6 @@ import { DUE_COLUMNS, dueRow } from "./due-table.ts";
 import { GENESIS, RowHasher, type SignedColumns, UNKNOWN_HASH } from "./journal-hash.ts";
 import { READ_HEAD, ROW_COLUMNS } from "./journal-statements.ts";
 
-const PROBLEMS_MAX = 100;
 const STEP_ROWS = 500;
 
 /** The connection is inside a read transaction. */
@@ -28,48 +28,35 @@ export async function verifyStore(connection: SqliteConnection, host: Host): Pro
     await scrub.due();
   } catch (error) {
     // An unreadable page ends the walk; earlier findings are reported.
-    scrub.report(`The walk ended early: ${thrownText(error)}.`);
+    scrub.note(`The walk ended early: ${thrownText(error)}.`);
   }
-  return scrub.result();
+  return scrub.report();
 }
 
-class Scrub {
+class Scrub extends Findings {
   readonly #connection: SqliteConnection;
   readonly #host: Host;
-  readonly #problems: string[] = [];
-  #rows = 0;
-  #unsigned = 0;
-  #documents = 0;
 
   constructor(connection: SqliteConnection, host: Host) {
+    super();
     this.#connection = connection;
     this.#host = host;
   }
 
-  report(problem: string): void {
-    if (this.#problems.length < PROBLEMS_MAX) this.#problems.push(problem);
-  }
-
-  result(): VerifyReport {
-    const problems = this.#problems;
-    const ok = problems.length === 0;
-    return { ok, rows: this.#rows, unsigned: this.#unsigned, documents: this.#documents, problems };
-  }
-
   structure(): void {
     for (const { quick_check } of this.#connection.prepare(`PRAGMA quick_check(${PROBLEMS_MAX})`).all()) {
-      if (quick_check !== "ok") this.report(`SQLite: ${quick_check}.`);
+      if (quick_check !== "ok") this.note(`SQLite: ${quick_check}.`);
     }
   }
 
   async journal(): Promise<void> {
     const page = this.#connection.prepare(`SELECT ${ROW_COLUMNS} FROM event_journal WHERE id > ? ORDER BY id LIMIT ?`);
     const gaps = this.#connection.prepare("SELECT first_id, last_id, hash FROM journal_gap ORDER BY first_id").all();
-    const chain = new ChainWalk(gaps, (problem) => this.report(problem));
+    const chain = new ChainWalk(gaps, (problem) => this.note(problem));
     for (let rows = page.all(0, STEP_ROWS); rows.length > 0; rows = page.all(chain.lastId, STEP_ROWS)) {
       for (const row of rows) {
-        this.#rows++;
-        if (row["hash"] === null) this.#unsigned++;
+        this.rowCount++;
+        if (row["hash"] === null) this.unsignedCount++;
         chain.visit(row);
       }
       await this.#host.yield();
@@ -95,14 +82,14 @@ class Scrub {
 
   #document(documents: DocumentTable, row: Row): void {
     const { space, space_id, scope, name } = row;
-    if (Number(row["sequence"]) > 0) this.#documents++;
+    if (Number(row["sequence"]) > 0) this.documentCount++;
     try {
       // The walk has its own snapshot, so sequence and floor of the space are not used.
       const of = { id: Number(space_id), name: String(space), sequence: 0, floor: 0 };
       const document = documents.find(of, { scope: String(scope), id: String(name) });
       if (document) documents.value(document);
     } catch (error) {
-      this.report(`Document ${scope}/${name} of space ${space}: ${thrownText(error)}`);
+      this.note(`Document ${scope}/${name} of space ${space}: ${thrownText(error)}`);
     }
   }
 
@@ -140,14 +127,14 @@ class Scrub {
   }
 
   #missing(space: unknown, from: number, to: number): void {
-    this.report(`Changes of space ${space}: those of sequences ${from} to ${to} are missing.`);
+    this.note(`Changes of space ${space}: those of sequences ${from} to ${to} are missing.`);
   }
 
   #block(row: Row): void {
     try {
       readBlock(row);
     } catch (error) {
-      this.report(`Changes of space row ${row["space"]}: ${thrownText(error)}`);
+      this.note(`Changes of space row ${row["space"]}: ${thrownText(error)}`);
     }
   }
 
@@ -165,7 +152,7 @@ class Scrub {
     try {
       dueRow(row);
     } catch (error) {
-      this.report(thrownText(error));
+      this.note(thrownText(error));
     }
   }
 }
