@@ -9,6 +9,7 @@ export const BENCHMARKS: Readonly<Record<string, () => Promise<Benchmark>>> = {
   kernel: async () => (await import("./kernel.ts")).kernelBenchmark,
   loop: async () => (await import("./loop.ts")).loopBenchmark,
   message: async () => (await import("./message.ts")).messageBenchmark,
+  postgres: async () => (await import("./postgres.ts")).postgresBenchmark,
   reactive: async () => (await import("./reactive.ts")).reactiveBenchmark,
   restart: async () => (await import("./restart.ts")).restartBenchmark,
   store: async () => (await import("./store.ts")).storeBenchmark,

@@ -14,7 +14,7 @@ const SOURCE = "shop";
 
 type Handling = "none" | "plain" | "transactional";
 
-interface Running {
+export interface Running {
   readonly bus: EventBus;
   readonly store: Store;
   /** Resolves when this many events have been handled since the start, and their settlements are durable. */
@@ -22,7 +22,7 @@ interface Running {
 }
 
 /** A started bus with handlers that only count. */
-async function running(store: Store, handling: Handling): Promise<Running> {
+export async function running(store: Store, handling: Handling): Promise<Running> {
   const host = systemHost();
   const bus = new EventBus({ store, host });
   let handled = 0;

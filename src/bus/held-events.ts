@@ -196,7 +196,6 @@ export class HeldEvents {
     return taken;
   }
 
-  /** The runs under a lease. */
   under(lease: number): EventRun[] {
     return [...this.#runs].filter((run) => run.lease === lease);
   }

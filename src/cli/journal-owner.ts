@@ -29,7 +29,6 @@ export interface JournalOwner {
   discard(ids: readonly number[], reason: string): Promise<readonly number[]>;
   /** Puts rows back, at most `REQUEUE_IDS_MAX`, or only for one consumer; resolves with their ids. */
   requeue(ids: readonly number[], consumer?: string): Promise<readonly number[]>;
-  /** Removes consumers of a name, of one pattern or of all. */
   removeConsumers(name: string, pattern?: string): Promise<readonly RemovedConsumer[]>;
   /** Removes at most `PURGE_ROWS_MAX` rows and resolves with their number. A smaller number means that none is left. */
   purgeSome(bounds: PurgeBounds): Promise<number>;

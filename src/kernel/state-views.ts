@@ -32,7 +32,6 @@ export interface ActorView {
   readonly mailbox: number;
   /** Asynchronous handlers that run. */
   readonly running: number;
-  /** The oldest of them. */
   readonly oldest?: { readonly id: string; readonly type: string; readonly ageMs: number };
   /** Of the handlings that the kernel remembers. Absent without `trace`. */
   readonly handled?: HandlingTotals;

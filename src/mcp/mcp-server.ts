@@ -4,7 +4,7 @@
  *     tools/call -> message -> AgentKernel.request -> result
  *                     └ with the tasks extension: Journal.Send, then a task whose id is that of the command
  *
- * A server holds nothing between two calls: keys, answers and tasks are ids and receipts of the kernel.
+ * A server has no state between two calls: keys, answers and tasks are ids and receipts of the kernel.
  */
 import { type CallToolResult, type ClientCapabilities, Server, type ServerContext } from "@modelcontextprotocol/server";
 import { HISTORY_KEPT_MS, MCP_TASK_POLL_MS, MCP_TASK_WAIT_MS } from "../limits.ts";

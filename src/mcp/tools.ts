@@ -141,7 +141,7 @@ function isObjectSchema(schema: Json): schema is JsonObject {
   );
 }
 
-/** `["object", "null"]`: no arguments are an empty object, and such types accept one. */
+/** `["object", "null"]`: no arguments are an empty object, which these types accept. */
 function acceptsNull(type: readonly Json[]): boolean {
   return type.includes("null");
 }

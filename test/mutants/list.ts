@@ -2,6 +2,7 @@
 import { BUS_MUTANTS } from "./bus-mutants.ts";
 import { LOOP_MUTANTS } from "./loop-mutants.ts";
 import type { Mutant } from "./mutant.ts";
+import { POSTGRES_MUTANTS } from "./postgres-mutants.ts";
 import { ROOM_MUTANTS } from "./room-mutants.ts";
 import { SCHEDULER_MUTANTS } from "./scheduler-mutants.ts";
 import { STORE_MUTANTS } from "./store-mutants.ts";
@@ -14,4 +15,5 @@ export const MUTANTS: readonly Mutant[] = [
   ...SCHEDULER_MUTANTS,
   ...WORK_MUTANTS,
   ...ROOM_MUTANTS,
+  ...POSTGRES_MUTANTS,
 ];

@@ -1,4 +1,4 @@
-/** Commands and bus subscribers on a Postgres database. */
+/** Commands and events of capabilities on a Postgres database. */
 import { ENTRY_POINTS } from "../work/entry-points.ts";
 import { describeOnPostgres } from "./entry-points-on-postgres.ts";
 

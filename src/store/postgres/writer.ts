@@ -56,6 +56,14 @@ interface Worked<D> {
   readonly moves?: 0;
 }
 
+/** Jobs from the queue, and the batch that has all of them. */
+interface Taken {
+  readonly jobs: readonly Job[];
+  readonly batch: Batch | undefined;
+}
+
+const NOTHING: Taken = { jobs: [], batch: undefined };
+
 export class Writer {
   readonly #options: ResolvedOptions;
   readonly #host: Host;
@@ -291,8 +299,8 @@ export class Writer {
     while (this.#state !== "closed" && this.#state !== "stopped") {
       const isLost = this.#link?.isOpen !== true;
       if (this.#queued === 0 && !isLost && !this.isAway) break;
-      const jobs = isLost || this.#queued === 0 ? [] : this.#take();
-      const work = jobs.length === 0 ? this.#reach() : this.#perform(jobs);
+      const { jobs, batch } = isLost || this.#queued === 0 ? NOTHING : this.#take();
+      const work = jobs.length === 0 ? this.#reach() : this.#perform(jobs, batch);
       const turn = work.catch((error) => this.#failAll(jobs, error));
       this.#turn = turn;
       await turn;
@@ -311,13 +319,15 @@ export class Writer {
     }
   }
 
-  /** The next jobs: one, or as many as may share a batch. */
-  #take(): readonly Job[] {
+  /** The next jobs: one, or as many as may share a batch, with that batch. */
+  #take(): Taken {
     const first = this.#queue[this.#first] as Job;
     let count = 1;
+    let built: Batch | undefined;
     if (isBatched(first)) {
       const batch = this.#newBatch();
       if (batch.add(first) === "added") {
+        built = batch;
         while (count < this.#queued) {
           const next = this.#queue[this.#first + count] as Job;
           if (!isBatched(next) || batch.add(next) !== "added") break;
@@ -332,17 +342,17 @@ export class Writer {
       this.#queue = this.#queue.slice(this.#first);
       this.#first = 0;
     }
-    return jobs;
+    return { jobs, batch: built };
   }
 
-  async #perform(jobs: readonly Job[]): Promise<void> {
+  async #perform(jobs: readonly Job[], batch: Batch | undefined): Promise<void> {
     this.stats.batches++;
     this.stats.jobs += jobs.length;
     const [first] = jobs as readonly [Job];
     if (first.kind === "call") return this.#call(first);
     if (first.kind === "statements") return this.#statements(first);
     if (first.kind === "outbox") return this.#moveOutbox(first);
-    return this.#batched(jobs.filter(isBatched));
+    return this.#batched(jobs.filter(isBatched), batch);
   }
 
   #newBatch(decided?: Decided): Batch {
@@ -356,10 +366,10 @@ export class Writer {
   }
 
   /** Applies jobs as one batch. A refused batch is halved, until the refused job is decided alone. */
-  async #batched(jobs: readonly BatchedJob[]): Promise<void> {
+  async #batched(jobs: readonly BatchedJob[], built?: Batch): Promise<void> {
     try {
-      const batch = this.#newBatch();
-      const isWhole = jobs.every((job) => batch.add(job) === "added");
+      const batch = built ?? this.#newBatch();
+      const isWhole = built !== undefined || jobs.every((job) => batch.add(job) === "added");
       if (isWhole && (await this.#send(batch))) return;
       if (jobs.length === 1) return await this.#decide(jobs[0] as BatchedJob);
     } catch (error) {

@@ -83,7 +83,6 @@ export class PartWriter {
     return this.#begun && this.#frames.length === 0;
   }
 
-  /** The operations of the next part. */
   next(): PartOperation[] {
     const operations: PartOperation[] = [];
     let room = this.#partBytes;
