@@ -555,6 +555,9 @@ export const WEBHOOK_ATTEMPTS = 10;
 export const WEBHOOK_BACKOFF_START_MS = 5_000;
 export const WEBHOOK_BACKOFF_MAX_MS = 86_400_000;
 
+/** Parts of a signature header of an incoming webhook that are read; each signature costs a hash of the body. */
+export const WEBHOOK_SIGNATURES_MAX = 8;
+
 /** Events of one CloudEvents batch. */
 export const CLOUD_EVENT_BATCH_MAX = 500;
 

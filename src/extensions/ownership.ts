@@ -53,6 +53,8 @@ export class Ownership {
   /** The row at the last look, and since when it is known to be so, on the monotonic clock. */
   #seen: { readonly data: Json | undefined; readonly sinceMs: number } | undefined;
   #term: AbortController | undefined;
+  /** The number of the last term here. */
+  #number = 0;
   /** Ends the term when no renewal comes through. */
   #deadline: Timer | undefined;
   #running: Promise<void> = Promise.resolve();
@@ -75,7 +77,7 @@ export class Ownership {
     this.#endTerm("the process gives up the name");
     await this.#turn;
     await this.#running;
-    if (wasOwner) await this.#leave();
+    if (wasOwner) await this.#leave(this.#number);
   }
 
   #next(delayMs: number): void {
@@ -98,7 +100,7 @@ export class Ownership {
     const rows = await due.dueRows(NEVER_MS, SCHEDULE_ROWS_MAX, OWNER_KIND);
     const stored = rows.find(({ key }) => key === this.#key);
     const row = stored && ownerIn(stored);
-    if (this.#state === "owner" && row?.by === holder) {
+    if (this.#state === "owner" && row?.by === holder && row.term === this.#number) {
       const isHeld = await this.#replace(stored, { ...row, beat: row.beat + 1 });
       // The deadline may have passed meanwhile.
       if (isHeld && this.#isOwning()) this.#arm(askedAtMs);
@@ -106,8 +108,9 @@ export class Ownership {
       return;
     }
     if (this.#state === "owner") return this.#lose();
+    // The owner may have changed its row until the store answered, so the time of the answer counts.
     if (this.#seen === undefined || !equal(this.#seen.data, stored?.data))
-      this.#seen = { data: stored?.data, sinceMs: askedAtMs };
+      this.#seen = { data: stored?.data, sinceMs: host.monotonic() };
     const isFree = row === undefined || row.by === null || row.by === holder || alone;
     if (!isFree && askedAtMs - this.#seen.sinceMs < leaseMs) return;
     // The work of an earlier term has to end before the next one begins.
@@ -119,10 +122,11 @@ export class Ownership {
 
   #begin(term: number, askedAtMs: number): void {
     if (this.#isClosed()) {
-      this.#running = this.#leave();
+      this.#running = this.#leave(term);
       return;
     }
     this.#state = "owner";
+    this.#number = term;
     const ended = new AbortController();
     this.#term = ended;
     this.#arm(askedAtMs);
@@ -135,7 +139,7 @@ export class Ownership {
           this.#state = "closed";
           this.#timer?.cancel();
           this.#deadline?.cancel();
-          await this.#leave();
+          await this.#leave(term);
           this.#failed(thrown);
         },
       );
@@ -170,13 +174,13 @@ export class Ownership {
     this.#term = undefined;
   }
 
-  /** If it fails, the next process waits for a lease. */
-  async #leave(): Promise<void> {
+  /** Frees the row, unless a later term has it. If that fails, the next process waits for a lease. */
+  async #leave(term: number): Promise<void> {
     try {
       const rows = await this.#parts.due.dueRows(NEVER_MS, SCHEDULE_ROWS_MAX, OWNER_KIND);
       const stored = rows.find(({ key }) => key === this.#key);
       const row = stored && ownerIn(stored);
-      if (row?.by === this.#parts.holder) await this.#replace(stored, { ...row, by: null });
+      if (row?.by === this.#parts.holder && row.term === term) await this.#replace(stored, { ...row, by: null });
     } catch {
       return;
     }

@@ -1,6 +1,6 @@
 /** Services of which one kernel of a store runs one at a time: in simulated time, with processes that die and stop. */
 import { describe, expect, test } from "vitest";
-import type { OwnerTerm } from "../../src/extensions/ownership.ts";
+import { OWNER_KIND, Ownership, type OwnerTerm } from "../../src/extensions/ownership.ts";
 import { type SimulatedHost, simulatedHost } from "../../src/host/simulated-host.ts";
 import { type SimulatedProcess, simulatedProcess } from "../../src/host/simulated-process.ts";
 import { Kernel } from "../../src/kernel/kernel.ts";
@@ -25,15 +25,24 @@ class Connections {
   readonly away = new Set<SimulatedProcess>();
   /** The service of the next term fails at once. */
   fails = false;
+  /** How long the store takes to answer a process that looks for the owner. */
+  readonly lateMs = new Map<SimulatedProcess, number>();
   readonly #disk = new MemoryDisk();
 
-  async start(): Promise<{ process: SimulatedProcess; kernel: Kernel }> {
+  async start(lateMs = 0): Promise<{ process: SimulatedProcess; kernel: Kernel }> {
     const process = simulatedProcess(this.host);
+    this.lateMs.set(process, lateMs);
     const store = memoryStore({ host: process, disk: this.#disk });
     const changeDue = store.changeDue.bind(store);
     store.changeDue = async (changes: readonly DueChange[]) => {
       if (this.away.has(process)) throw new StoreError("STORE_AWAY", "the database does not answer");
       return changeDue(changes);
+    };
+    const dueRows = store.dueRows.bind(store);
+    store.dueRows = async (nowMs: number, limit: number, kind?: string) => {
+      const ms = kind === OWNER_KIND ? (this.lateMs.get(process) ?? 0) : 0;
+      if (ms > 0) await new Promise<void>((resolve) => process.timer(ms, resolve));
+      return dueRows(nowMs, limit, kind);
     };
     const extension = inCode({ id: "telegram" }, { singleton: true, runBackground: this.#service(process) });
     const options = { host: process, store, extensions: [extension], extensionData: "nowhere", log: () => {} };
@@ -124,6 +133,54 @@ describe("singletons", () => {
     await world.host.advance(3 * LEASE_MS);
     expect(world.runs[0]!.toMs).toBeLessThan(Number.POSITIVE_INFINITY);
     expect(world.terms).toEqual([1, 2]);
+  });
+
+  test("[X82] a kernel that gets a late answer of the store does not take over before the owner has ended", async () => {
+    const world = new Connections();
+    const first = await world.start();
+    await world.host.advance(LEASE_MS / 30);
+    // The row that it gets was renewed long after it asked.
+    const second = await world.start(LEASE_MS / 3);
+    await world.host.advance(LEASE_MS / 3);
+    world.lateMs.clear();
+    world.away.add(first.process);
+    await world.host.advance(3 * LEASE_MS);
+    expect(world.runs).toMatchObject([
+      { by: first.process, term: 1 },
+      { by: second.process, term: 2 },
+    ]);
+    expect(world.runs[0]!.toMs).toBeLessThan(world.runs[1]!.fromMs);
+  });
+
+  test("[X80] an owner whose work ends late does not free the name that its own process has taken again", async () => {
+    const host = simulatedHost(1);
+    const store = memoryStore({ host });
+    const begun: string[] = [];
+    let end: () => void = () => {};
+    const late = new Promise<void>((resolve) => {
+      end = resolve;
+    });
+    const owner = (name: string, holder: string, work: (signal: AbortSignal) => Promise<unknown>) => {
+      const parts = { host, due: store, holder, leaseMs: LEASE_MS, alone: false };
+      const begin = (signal: AbortSignal) => {
+        begun.push(name);
+        return work(signal);
+      };
+      return new Ownership(parts, "telegram", begin, () => {});
+    };
+    const untilAbort = (signal: AbortSignal) =>
+      new Promise<void>((resolve) => signal.addEventListener("abort", () => resolve(), { once: true }));
+    const first = owner("first", "a", () => late);
+    await host.advance(1);
+    const closed = first.close();
+    const again = owner("again", "a", untilAbort);
+    await host.advance(1);
+    end();
+    await host.run(() => closed);
+    const other = owner("other", "b", untilAbort);
+    await host.advance(5 * LEASE_MS);
+    expect(begun).toEqual(["first", "again"]);
+    await host.run(() => Promise.all([again.close(), other.close()]));
   });
 
   test("[X80] a service that fails puts its extension into ERROR there, and another kernel takes over", async () => {
