@@ -597,3 +597,6 @@ export const MCP_TOOLS_MAX = 20;
 export const MCP_TASK_WAIT_MS = 2_000;
 /** How often agents ask for the state of a task. */
 export const MCP_TASK_POLL_MS = 1_000;
+
+/** A transaction on Postgres whose process stands still is ended after so long: its locks hold up other kernels. */
+export const POSTGRES_IDLE_TRANSACTION_MS = 5_000;
