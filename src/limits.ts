@@ -593,6 +593,8 @@ export const ACKNOWLEDGED_KEPT_MAX = 1_000;
 
 /** Tools that agents see; with more exposed types, the rest is found and called by general tools. */
 export const MCP_TOOLS_MAX = 20;
+/** Bytes of a message to `millrace mcp`: the limit of other servers of the protocol. */
+export const MCP_LINE_BYTES_MAX = 10_485_760;
 /** An agent that understands tasks waits so long for an answer before it gets a task. */
 export const MCP_TASK_WAIT_MS = 2_000;
 /** How often agents ask for the state of a task. */

@@ -5,6 +5,7 @@
 
 import { pause } from "../host/pause.ts";
 import { systemHost } from "../host/system-host.ts";
+import { MCP_LINE_BYTES_MAX } from "../limits.ts";
 import type { AgentKernel } from "../mcp/agent-kernel.ts";
 import { exposeProblem } from "../mcp/tools.ts";
 import { connectKernel } from "./connection.ts";
@@ -34,7 +35,10 @@ async function run(call: VerbCall): Promise<ExitCode> {
   const { agent = "agent", expose: types } = call.options;
   if (typeof types !== "string") throw new UsageError("name the types that the agent can call: --expose 'Tasks.*'");
   const expose = exposedIn("expose", types);
-  const [{ serveStdio }, { mcpServer }] = await Promise.all([sdk(), import("../mcp/mcp-server.ts")]);
+  const [{ serveStdio, StdioServerTransport }, { mcpServer }] = await Promise.all([
+    sdk(),
+    import("../mcp/mcp-server.ts"),
+  ]);
   await using client = await connectKernel(call);
   const host = systemHost();
   const kernel: AgentKernel = {
@@ -45,13 +49,30 @@ async function run(call: VerbCall): Promise<ExitCode> {
     request: (message, signal) => client.request(message, { signal, timeoutMs: ANSWER_MS }),
     pause: (ms) => pause(host, ms),
   };
-  const ended = new Promise<void>((resolve) => process.stdin.once("close", resolve).once("end", resolve));
+  const { stdin, stdout } = process;
+  const transport = new StdioServerTransport(stdin, stdout, { maxBufferSize: MCP_LINE_BYTES_MAX });
+  const ended = Promise.withResolvers<void>();
+  let isOver = false;
   const server = serveStdio(() => mcpServer(kernel, { expose }), {
-    onerror: (error) => call.terminal.complain(error.message),
+    transport,
+    // The error that ends the connection is told below.
+    onerror: (error) => queueMicrotask(() => isOver || call.terminal.complain(error.message)),
   });
-  await ended;
+  const closed = transport.onclose;
+  transport.onclose = () => {
+    isOver = true;
+    ended.resolve();
+    closed?.();
+  };
+  await ended.promise;
   await server.close();
-  return EXIT.ok;
+  if (stdin.readableEnded || stdin.destroyed) return EXIT.ok;
+  // A paused input would keep the process alive.
+  stdin.destroy();
+  call.terminal.complain(
+    `ended before its input: a message has more than ${MCP_LINE_BYTES_MAX} bytes, or the output is closed; start it again, and send large data in parts`,
+  );
+  return EXIT.failed;
 }
 
 /** The patterns in an option. */

@@ -1,5 +1,6 @@
 /** Agents at a kernel: the official client over standard input and output, and over HTTP. */
 import { spawn } from "node:child_process";
+import { once } from "node:events";
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
@@ -8,6 +9,7 @@ import { StdioClientTransport } from "@modelcontextprotocol/client/stdio";
 import { isCreateTaskResultV2, isDetailedTaskV2 } from "@modelcontextprotocol/ext-tasks/core/v2";
 import { describe, expect, onTestFinished, test } from "vitest";
 import { serveHttp } from "../../src/http/serve-http.ts";
+import { MCP_LINE_BYTES_MAX } from "../../src/limits.ts";
 import { openOn } from "../app/app-setup.ts";
 import { ALL_SCOPES, addToken } from "../http/http-setup.ts";
 import { COMPILE_CACHE, KernelProcess, MAIN } from "../kernel/kernel-process.ts";
@@ -295,6 +297,39 @@ describe("millrace mcp", () => {
       code: 3,
       stderr: expect.stringContaining("no kernel on"),
     });
+  });
+});
+
+describe("the end of millrace mcp", () => {
+  const start = async () => {
+    const cwd = scratchFolder();
+    await KernelProcess.start(cwd, APP);
+    const args = [MAIN, "mcp", "--expose", EXPOSED];
+    const child = spawn(process.execPath, args, { cwd, env: { ...process.env, ...COMPILE_CACHE } });
+    onTestFinished(() => void child.kill("SIGKILL"));
+    let errors = "";
+    child.stderr.setEncoding("utf8").on("data", (text: string) => {
+      errors += text;
+    });
+    // A message that it does not read any more.
+    child.stdin.on("error", () => undefined);
+    child.stdin.write(`${JSON.stringify(requestOf(1, "tools/list", {}))}\n`);
+    await once(child.stdout, "data");
+    return { child, ended: once(child, "close").then(([code]) => ({ code, errors })) };
+  };
+
+  test("[W405] after a message that is too long it ends with one line of error and exit code 1", async () => {
+    const { child, ended } = await start();
+    child.stdin.write("x".repeat(MCP_LINE_BYTES_MAX + 1));
+    expect(await ended).toEqual({ code: 1, errors: expect.stringMatching(/^millrace: [^\n]*10485760 bytes[^\n]*\n$/) });
+  });
+
+  test("[W405] a line that is no message is told, and it goes on until its input ends", async () => {
+    const { child, ended } = await start();
+    child.stdin.write(`garbage\n{}\n${JSON.stringify(requestOf(2, "tools/list", {}))}\n`);
+    await once(child.stdout, "data");
+    child.stdin.end();
+    expect(await ended).toEqual({ code: 0, errors: expect.stringMatching(/^millrace: /) });
   });
 });
 
