@@ -555,6 +555,9 @@ export const WEBHOOK_ATTEMPTS = 10;
 export const WEBHOOK_BACKOFF_START_MS = 5_000;
 export const WEBHOOK_BACKOFF_MAX_MS = 86_400_000;
 
+/** Parts of a signature header of an incoming webhook that are read; each signature costs a hash of the body. */
+export const WEBHOOK_SIGNATURES_MAX = 8;
+
 /** Events of one CloudEvents batch. */
 export const CLOUD_EVENT_BATCH_MAX = 500;
 
@@ -594,3 +597,6 @@ export const MCP_TOOLS_MAX = 20;
 export const MCP_TASK_WAIT_MS = 2_000;
 /** How often agents ask for the state of a task. */
 export const MCP_TASK_POLL_MS = 1_000;
+
+/** A transaction on Postgres whose process stands still is ended after so long: its locks hold up other kernels. */
+export const POSTGRES_IDLE_TRANSACTION_MS = 5_000;

@@ -238,7 +238,8 @@ export class BuiltApp {
     if (typeof does === "function") return;
     const host: Host = this.#parts.host;
     const types = { commit: this.#typeOf("On", key, "Commit"), failed: this.#typeOf("On", key, "Failed") };
-    const parts = { host, subscriberId: this.#subscriberOf(key), event, steps: does, types };
+    const { receipts } = this.#parts.space;
+    const parts = { host, receipts, subscriberId: this.#subscriberOf(key), event, steps: does, types };
     this.#steps.set(
       key,
       new StepRuns({ ...parts, timeoutMs: durationMs(options.timeout ?? HANDLER_TIMEOUT_MS, "timeout") }),

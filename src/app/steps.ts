@@ -18,6 +18,7 @@ import type { Message } from "../message/envelope.ts";
 import { type ErrorData, Failure, failureFrom, fromError } from "../message/error-data.ts";
 import { causedBy } from "../message/lineage.ts";
 import type { HandlerFailure } from "../work/handler-options.ts";
+import type { Receipts } from "../work/receipts.ts";
 import type { AnyEvent } from "./event-definition.ts";
 import type { Steps } from "./on.ts";
 import type { AppTx } from "./request.ts";
@@ -30,6 +31,7 @@ export interface StepCommand {
 
 export interface StepParts {
   readonly host: Host;
+  readonly receipts: Receipts;
   readonly subscriberId: string;
   readonly event: AnyEvent;
   readonly steps: Steps<never, unknown>;
@@ -80,6 +82,8 @@ export class StepRuns {
   async handle(event: Event, context: HandlerContext, request: Request): Promise<void> {
     const { steps, types } = this.#parts;
     const data = this.#parts.event.read(event.payload) as never;
+    const isFirst = context.attempt === 1 && context.deaths === 0;
+    if (!isFirst && (await this.#isCommitted(event))) return;
     const outcome = await this.#run(event, data, context);
     if (steps.commit) await this.#send(types.commit, event, { data, outcome }, request);
   }
@@ -88,8 +92,21 @@ export class StepRuns {
   async fail(event: Event, failure: HandlerFailure, request: Request): Promise<void> {
     const { steps, types } = this.#parts;
     if (!steps.failed || !this.#parts.event.fits(event.payload)) return;
+    if (await this.#isCommitted(event)) return;
     const data = this.#parts.event.read(event.payload) as never;
     await this.#send(types.failed, event, { data, outcome: stepFailure(failure) }, request);
+  }
+
+  /** Whether `commit` has taken effect in an earlier delivery, whose process ended or whose answer was lost. */
+  async #isCommitted(event: Event): Promise<boolean> {
+    const { receipts, steps, types } = this.#parts;
+    if (!steps.commit) return false;
+    const known = await receipts.look({ kind: "command", id: this.#idOf(types.commit, event) });
+    return known.kind === "handled";
+  }
+
+  #idOf(type: string, event: Event): string {
+    return contentId([type, this.#parts.subscriberId, event.message.metadata.id]);
   }
 
   async #run(event: Event, data: never, { signal, attempt }: HandlerContext): Promise<unknown> {
@@ -120,8 +137,8 @@ export class StepRuns {
 
   /** The id follows from event and subscriber: a delivery that comes again finds the receipt. */
   async #send(type: string, event: Event, waiting: Waiting, request: Request): Promise<void> {
-    const { host, subscriberId } = this.#parts;
-    const id = contentId([type, subscriberId, event.message.metadata.id]);
+    const { host } = this.#parts;
+    const id = this.#idOf(type, event);
     this.#waiting.set(id, waiting);
     try {
       const metadata = { ...causedBy(event.message), id, timestamp: host.now() };

@@ -3,6 +3,7 @@
  *
  * All are HMAC-SHA-256, checked by `crypto.subtle.verify`, whose time does not depend on the signature.
  */
+import { WEBHOOK_SIGNATURES_MAX } from "../limits.ts";
 import { Failure } from "../message/error-data.ts";
 import { isJsonObject } from "../message/json.ts";
 import { parseJson } from "./json-body.ts";
@@ -41,7 +42,7 @@ export function verifierOf(format: WebhookFormat, secrets: readonly string[]): V
 async function standard({ headers, body, nowMs }: ReceivedWebhook, secrets: readonly string[]) {
   const id = headers.get("webhook-id");
   const at = headers.get("webhook-timestamp");
-  const given = (headers.get("webhook-signature") ?? "").split(" ");
+  const given = (headers.get("webhook-signature") ?? "").split(" ", WEBHOOK_SIGNATURES_MAX);
   if (id === null || at === null || !isRecent(at, nowMs)) return undefined;
   const signed = joined(encoder.encode(`${id}.${at}.`), body);
   for (const secret of secrets)
@@ -60,7 +61,8 @@ async function github({ headers, body }: ReceivedWebhook, secrets: readonly stri
 }
 
 async function stripe({ headers, body, nowMs }: ReceivedWebhook, secrets: readonly string[]) {
-  const parts = (headers.get("stripe-signature") ?? "").split(",").map((part) => part.trim().split("=", 2));
+  const list = (headers.get("stripe-signature") ?? "").split(",", WEBHOOK_SIGNATURES_MAX);
+  const parts = list.map((part) => part.trim().split("=", 2));
   const at = parts.find(([name]) => name === "t")?.[1];
   if (at === undefined || !isRecent(at, nowMs)) return undefined;
   const signed = joined(encoder.encode(`${at}.`), body);

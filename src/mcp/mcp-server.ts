@@ -192,7 +192,7 @@ class Agent {
 
   async #own(id: string, signal: AbortSignal): Promise<RequestStatus> {
     const status = await this.#statusOf(id, signal);
-    if (status.state === "unknown" || (status.principal ?? this.#kernel.principal) !== this.#kernel.principal)
+    if (status.state === "unknown" || status.principal !== this.#kernel.principal)
       throw Object.assign(new Error(`no task has the id ${id}`), { code: INVALID_PARAMS });
     return status;
   }
@@ -209,7 +209,7 @@ class Agent {
     this.#kernel.allow("query", type);
     const view = await this.#view(type, data, signal);
     const shown = type === "Syscall.Describe" ? await this.types(signal) : view;
-    return { contents: [{ uri, mimeType: "application/json", text: JSON.stringify(shown, null, 2) }] };
+    return { contents: [{ uri, mimeType: "application/json", text: JSON.stringify(shown) }] };
   }
 
   async #view(type: string, data: Json, signal: AbortSignal): Promise<Json> {

@@ -50,10 +50,10 @@ export function resourceTemplates(): ResourceTemplateType[] {
 /** The query that answers a resource. Throws a `Failure` for an unknown one. */
 export function resourceQuery(uri: string): ResourceQuery {
   const [name = "", ...path] = uri.startsWith(SCHEME) ? uri.slice(SCHEME.length).split("/") : [];
-  const fixed = FIXED[name];
+  const fixed = Object.hasOwn(FIXED, name) ? FIXED[name] : undefined;
   if (fixed && path.length === 0) return fixed[1];
   const id = path.map(decoded).join("/");
-  const byId = BY_ID[name];
+  const byId = Object.hasOwn(BY_ID, name) ? BY_ID[name] : undefined;
   if (byId && id !== "") return byId[2](id);
   const known = [...Object.keys(FIXED), ...Object.entries(BY_ID).map(([key, [variable]]) => `${key}/{${variable}}`)];
   throw new Failure(404, `there is no resource ${uri}; known are ${known.map((path) => SCHEME + path).join(", ")}`);

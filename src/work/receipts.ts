@@ -43,8 +43,10 @@ interface LookAhead {
 const NEW: Known = { kind: "new" };
 /** A turn of the loop takes one or two. */
 const QUIET_JOBS = 4;
-/** More would hold up the process for a millisecond. */
-const LOOKS_AT_ONCE_MAX = 256;
+/** Each may bring a stored answer of up to a megabyte. */
+const LOOKS_AT_ONCE_MAX = 32;
+/** Characters of a stored answer that is kept until the turn of its command; a longer one is read again. */
+const ANSWER_AHEAD_MAX = 4_096;
 /** Names of receipts of commands begin with it. */
 const COMMANDS = receiptOf({ kind: "command", id: "" }).id;
 
@@ -93,13 +95,14 @@ export class Receipts {
     // Commands that never have a turn leave theirs behind. All others look again at their turn.
     if (this.#ahead.size >= LOOKS_AHEAD_MAX) this.#ahead.clear();
     const look: LookAhead = { answer: this.#look(ref), known: undefined };
-    look.answer.then(
-      (known) => {
-        look.known = known;
-      },
-      // The command is told at its turn.
-      () => undefined,
-    );
+    // The command looks again at its turn.
+    const forget = () => {
+      if (this.#ahead.get(ref.id) === look) this.#ahead.delete(ref.id);
+    };
+    look.answer.then((known) => {
+      if (known.kind !== "handled" || JSON.stringify(known.value).length <= ANSWER_AHEAD_MAX) look.known = known;
+      else forget();
+    }, forget);
     this.#ahead.set(ref.id, look);
   }
 

@@ -190,6 +190,40 @@ describe("on with run, commit and failed", () => {
     expect(rows).toMatchObject([{ topic: "Order.Placed", error: expect.stringContaining("its process died") }]);
   });
 
+  test.each(["throws", "dies"])(
+    "[A46] of commit and failed one takes effect, also if run %s when it is repeated",
+    async (end) => {
+      const logs = new Set<string>();
+      for (let steps = 0; steps < 12; steps++) {
+        const machine = new Machine();
+        let runs = 0;
+        const run = (): unknown => {
+          runs++;
+          if (runs === 1) return new Promise((resolve) => machine.world.timer(10, () => resolve(9)));
+          if (end === "throws") throw new Error("already charged");
+          return new Promise(() => machine.world.timer(5, () => machine.kill()));
+        };
+        const shop = shopWith({ run, retry: end === "throws" ? 1 : 100 }, []);
+        const first = await machine.start(shop);
+        await machine.run(() => first.command("Shop.Order", { price: 5 }));
+        await machine.advance(9);
+        for (let step = 0; step < steps; step++) await machine.world.step();
+        machine.kill();
+        let kernel = await machine.start(shop);
+        await machine.advance(60_000);
+        for (let start = 0; end === "dies" && start < 7; start++) {
+          kernel = await machine.start(shop);
+          await machine.advance(60_000);
+        }
+        const log = await machine.run(() => kernel.query("Shop.Log"));
+        expect(log).toHaveLength(1);
+        logs.add(String(log[0]));
+      }
+      // Kills before the commit, and kills after it.
+      expect([...logs].sort()).toEqual(["failed 5", "paid 5 9"]);
+    },
+  );
+
   test("[A18] data that the event's schema refuses does not reach failed", async () => {
     const machine = new Machine();
     const told: unknown[] = [];

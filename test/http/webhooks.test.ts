@@ -2,7 +2,8 @@
 import { createHmac } from "node:crypto";
 import { describe, expect, test } from "vitest";
 import { type IncomingWebhook, serveHttp } from "../../src/http/index.ts";
-import { standardSignature, verifierOf } from "../../src/http/webhook-signature.ts";
+import { standardSignature, verifierOf, type WebhookFormat } from "../../src/http/webhook-signature.ts";
+import { WEBHOOK_SIGNATURES_MAX } from "../../src/limits.ts";
 import { STORES, type StoreName } from "../app/app-setup.ts";
 import { serve } from "./http-setup.ts";
 
@@ -99,6 +100,30 @@ describe("formats", () => {
     expect(await verifierOf("stripe", ["new", "old"])(received)).toBe("evt_1");
     expect(await verifierOf("stripe", ["new"])(received)).toBeUndefined();
     expect(await verifierOf("stripe", ["old"])({ ...received, nowMs: atS * 1_000 + 301_000 })).toBeUndefined();
+  });
+
+  test("[W404] of a header with signatures only the first parts are read", async () => {
+    const atS = 1_700_000_000;
+    const text = '{"id": "evt_1"}';
+    const v1 = createHmac("sha256", "secret").update(`${atS}.${text}`).digest("hex");
+    const own = await standardSignature(SECRET, "msg_1", atS, text);
+    const wrong = (count: number) => Array.from({ length: count }, () => "v1=00").join(",");
+    const idOf = (format: WebhookFormat, secret: string, headers: Record<string, string>) =>
+      verifierOf(format, [secret])({
+        ...{ headers: new Headers(headers), body: new TextEncoder().encode(text), nowMs: atS * 1_000 },
+      });
+    for (const [place, isRead] of [
+      [WEBHOOK_SIGNATURES_MAX, true],
+      [WEBHOOK_SIGNATURES_MAX + 1, false],
+    ] as const) {
+      const stripe = { "stripe-signature": `t=${atS},${wrong(place - 2)},v1=${v1}` };
+      expect(await idOf("stripe", "secret", stripe), `stripe, ${place}`).toBe(isRead ? "evt_1" : undefined);
+      const standard = {
+        ...{ "webhook-id": "msg_1", "webhook-timestamp": String(atS) },
+        "webhook-signature": `${"v1,AAAA ".repeat(place - 1)}${own}`,
+      };
+      expect(await idOf("standard", SECRET, standard), `standard, ${place}`).toBe(isRead ? "msg_1" : undefined);
+    }
   });
 
   test("[W28] a function checks webhooks of any other service, and gives the id", async () => {

@@ -129,7 +129,7 @@ describe("settings", () => {
       expect.stringMatching(/^millrace\.config\.yaml:2:1: colour: is not known here; known are app, extensions/),
       expect.stringMatching(/^millrace\.config\.yaml:3:19: requestTimeoutMs: must be a whole number from 1 to/),
       'MILLRACE_DURABILITY: durability must be one of power, process, got "none"',
-      expect.stringMatching(/^code: requestTimeoutMs must be a whole number from 1 to \d+, got -1/),
+      expect.stringMatching(/^--requestTimeoutMs: requestTimeoutMs must be a whole number from 1 to \d+, got -1/),
     ]);
     expect(await problems({ environment: { MILLRACE_MAILBOX_MAX: "lots" } })).toEqual([
       'MILLRACE_MAILBOX_MAX: mailboxMax must be a whole number of at least 1, got "lots"',

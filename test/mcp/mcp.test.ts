@@ -233,6 +233,19 @@ describe("tasks of agents", () => {
     expect((await one("tasks/get", { taskId: "unknown" })).error?.message).toMatch(/no task/);
     expect((await one("tasks/cancel", { taskId })).result).toBeDefined();
   });
+
+  test("[W33] a command that was sent without a principal is the task of no agent", async () => {
+    const { rpc, kernel } = await httpKernel();
+    const one = await rpc("one");
+    await kernel.command("Notes.Add", { text: "milk" });
+    const { rows } = (await kernel.kernel.query("Kernel.Journal", { filter: "type:Notes.Add" })) as unknown as {
+      rows: { message: { metadata: { id: string } } }[];
+    };
+    expect(rows).toHaveLength(1);
+    const taskId = rows[0]?.message.metadata.id;
+    expect(await kernel.kernel.query("Kernel.Request", { id: taskId as string })).toMatchObject({ state: "done" });
+    expect((await one("tasks/get", { taskId })).error?.message).toMatch(/no task/);
+  });
 });
 
 describe("resources of agents", () => {
@@ -249,6 +262,16 @@ describe("resources of agents", () => {
     const request = await client.readResource({ uri: `millrace://request/${_meta?.["millrace/requestId"]}` });
     expect(JSON.parse((request.contents[0] as { text: string }).text)).toMatchObject({ state: "done" });
     await expect(client.readResource({ uri: "millrace://nothing" })).rejects.toThrow(/known are/);
+    for (const name of ["__proto__", "constructor", "constructor/x"])
+      await expect(client.readResource({ uri: `millrace://${name}` }), name).rejects.toThrow(/known are/);
+  });
+
+  test("[W35] a view has no indents, so that a deep message is not many times longer", async () => {
+    const { agent } = await httpKernel();
+    const client = await agent("agent");
+    const { contents } = await client.readResource({ uri: "millrace://health" });
+    const { text } = contents[0] as { text: string };
+    expect(text).toBe(JSON.stringify(JSON.parse(text)));
   });
 
   test("[W35] reading needs the scope read", async () => {

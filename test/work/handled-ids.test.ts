@@ -139,6 +139,33 @@ describe("looking for receipts", () => {
     expect(process.errors).toEqual([]);
   });
 
+  test("[U6] a look ahead that failed is repeated at the turn of its command", async () => {
+    const world = new World(memoryWorlds);
+    let release: () => void = () => undefined;
+    const held = new Promise<void>((resolve) => {
+      release = resolve;
+    });
+    const { process, send, loads } = await counting(world, (id) => (id === "slow" ? held : undefined));
+    const slow = send("slow");
+    await world.settle();
+    const { plan } = process.line;
+    let failed = 0;
+    process.line.plan = (call) => {
+      if (call.method !== "load") return plan(call);
+      failed++;
+      return { instead: new Error("the store is away") };
+    };
+    const others = [1, 2, 3].map((n) => send(`order-${n}`));
+    await world.settle();
+    process.line.plan = plan;
+    const before = loads();
+    release();
+    const ends = await world.run(() => Promise.all([slow, ...others]));
+    expect(ends.map(({ kind }) => kind)).toEqual(["done", "done", "done", "done"]);
+    expect([failed, loads() - before]).toEqual([1, 3]);
+    expect(await world.stored("total")).toBe(4);
+  });
+
   test("[U6] a command that another process handles while it waits in a mailbox is answered from that receipt", async () => {
     const world = new World(memoryWorlds);
     let release: () => void = () => undefined;

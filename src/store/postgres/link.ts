@@ -2,7 +2,9 @@
  * One connection to the database. Each call has a deadline: after it the socket is destroyed and the outcome is
  * unknown (`lost`). The answer of a client library alone is not trusted, because a lost connection may lose it.
  */
+
 import type { Timer } from "../../host/host.ts";
+import { POSTGRES_IDLE_TRANSACTION_MS } from "../../limits.ts";
 import { StoreError } from "../store.ts";
 import { DatabaseError, databaseError } from "./database-error.ts";
 import type { ResolvedOptions } from "./options.ts";
@@ -63,7 +65,11 @@ export class DatabaseLink {
     this.#deadlineMs = tuning.deadlineMs;
     // A transaction pooler gives each statement another connection, which does not know the prepared one.
     this.#prepares = notice === "listen";
-    this.#begin = `BEGIN; SET LOCAL synchronous_commit = ${commitLevel(options)}`;
+    const local = [
+      `SET LOCAL idle_in_transaction_session_timeout = ${POSTGRES_IDLE_TRANSACTION_MS}`,
+      `SET LOCAL synchronous_commit = ${commitLevel(options)}`,
+    ];
+    this.#begin = ["BEGIN", ...local].join("; ");
   }
 
   /** Connects to the first server that takes writes. The first connection of a store compares the servers. */
@@ -196,7 +202,10 @@ export class DatabaseLink {
     }
   }
 
-  /** Runs several statements in one transaction. */
+  /**
+   * Runs several statements in one transaction. The server ends it if this process stands still, because its locks hold
+   * up the others.
+   */
   async transaction<T>(work: () => Promise<T>): Promise<T> {
     await this.query(this.#begin);
     try {

@@ -100,6 +100,28 @@ describe.skipIf(NO_POSTGRES !== undefined)("the store on Postgres", () => {
     await expect(open(schema)).rejects.toMatchObject({ code: "STORE_TOO_NEW" });
   });
 
+  test("[S291] a transaction whose process stands still is ended, and its locks with it", async () => {
+    const schema = freshSchema();
+    await using store = await open(schema);
+    const commit = (n: number) => store.commit(commitBy("s", n, { patches: [set("n", [], n)] }));
+    committed(await commit(0));
+    const link = await DatabaseLink.open(resolveOptions({ url: server.url }));
+    const ended = new Promise<void>((resolve) => link.onEnd(resolve));
+    let isLocked = () => {};
+    const locked = new Promise<void>((resolve) => {
+      isLocked = resolve;
+    });
+    const still = link.transaction(async () => {
+      await link.query(`LOCK TABLE ${schema}.space IN ACCESS EXCLUSIVE MODE`);
+      isLocked();
+      await ended;
+    });
+    await locked;
+    committed(await commit(1));
+    await expect(still).rejects.toThrow();
+    await link.close();
+  });
+
   test("[S270] the view event_journal has the columns of ADR 004, with the status of each row", async () => {
     const schema = freshSchema();
     await using store = await open(schema);
