@@ -221,6 +221,8 @@ function addMetaRoutes(app: Hono<HttpEnv>, parts: HttpParts): void {
   });
   app.get("/metrics", async (context) => {
     requireScope(context.get("principal"), "read");
+    if (context.get("principal").clearance !== undefined)
+      throw new Failure(403, "metrics may reveal data above the clearance of the token; use one without a clearance");
     const measured = (await kernel.query("Kernel.Metrics", null)) as never as MeasuredText;
     const server = {
       requests: parts.requests.all,

@@ -92,6 +92,9 @@ async function receive(
   const metadata = { id: contentId(["hook", name, id]), timestamp: host.now(), principal };
   kernel.loop.receive({ kind: "command", type: "Journal.Publish", data, metadata }, exchange);
   const answer = await exchange.answer;
-  if (answer.kind === "error") return problemResponse(answer.data as ErrorData);
-  return Response.json(answer.data, { status: 202 });
+  if (answer.kind !== "error") return Response.json(answer.data, { status: 202 });
+  const { reason, data: first } = answer.data as ErrorData;
+  // Services repeat a webhook with another body, too: the event of the first is there.
+  if (reason === "ID_REUSED" && first !== undefined) return Response.json(first, { status: 202 });
+  return problemResponse(answer.data as ErrorData);
 }

@@ -119,6 +119,11 @@ function post(
         resolve(response.statusCode ?? 0);
       },
     );
+    // A receiver that changes the protocol has not taken the event; nothing else would end the connection.
+    request.on("upgrade", (response, socket) => {
+      socket.destroy();
+      resolve(response.statusCode ?? 0);
+    });
     request.on("error", (cause) => reject(failed(url, cause)));
     request.end(body);
   });
@@ -167,11 +172,17 @@ for (const [net, bits] of [
   PRIVATE.addSubnet(net, bits, "ipv4");
 for (const [net, bits] of [
   ...([
-    ["::", 128],
-    ["::1", 128],
+    ["::", 96],
+    ["::ffff:0:0:0", 96],
     ["64:ff9b::", 96],
+    ["64:ff9b:1::", 48],
+    ["2001::", 32],
+    ["2002::", 16],
+  ] as const),
+  ...([
     ["fc00::", 7],
     ["fe80::", 10],
+    ["fec0::", 10],
     ["ff00::", 8],
   ] as const),
 ])

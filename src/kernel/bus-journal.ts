@@ -122,7 +122,7 @@ function subscribeOptions({ retry, concurrency, serialBy, onFailed }: DeliveryOp
 }
 
 /** A refusal is final, or the message is stored already: a repeating sender must learn that. */
-async function refusedAs422<T>(appended: Promise<T>): Promise<T> {
+export async function refusedAs422<T>(appended: Promise<T>): Promise<T> {
   try {
     return await appended;
   } catch (error) {

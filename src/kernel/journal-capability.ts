@@ -2,19 +2,21 @@
  * `Journal.Publish`: an acknowledged event. An event itself has no answer; this command answers with the event's
  * journal id once it is durable. The event's id is derived from the command's, so a repeated command publishes once.
  * `Journal.Send`: an acknowledged command. It answers with the command's id once the command is durable;
- * `Kernel.Request` has its answer later. SPEC: K27, W20.
+ * `Kernel.Request` has its answer later. Another message under a used id is refused (409). SPEC: K27, W20, W21.
  */
 import type { EventBus } from "../bus/event-bus.ts";
 import type { Capability } from "../loop/capability.ts";
 import type { CommandJournal } from "../loop/command-journal.ts";
 import { capability } from "../loop/define-capability.ts";
 import { dataSchema } from "../loop/message-schema.ts";
+import { idReused } from "../loop/transactional.ts";
 import { contentId } from "../message/content-id.ts";
 import { isMessageType, type Message } from "../message/envelope.ts";
-import { Failure } from "../message/error-data.ts";
+import { Failure, isFailure } from "../message/error-data.ts";
 import { isJsonObject, type Json } from "../message/json.ts";
 import { kernelEventProblem } from "../message/kernel-event.ts";
 import { causedBy } from "../message/lineage.ts";
+import { refusedAs422 } from "./bus-journal.ts";
 
 interface Publication {
   readonly type: string;
@@ -88,8 +90,17 @@ async function publish(
       timestamp: request.metadata.timestamp,
     },
   };
-  const id = await bus.publishMessage(message, "journal", topicOf(type));
-  return { id, messageId: message.metadata.id };
+  const messageId = message.metadata.id;
+  try {
+    const id = await refusedAs422(bus.publishMessage(message, "journal", topicOf(type)));
+    return { id, messageId };
+  } catch (error) {
+    const [first] = isRefused(error) ? await bus.query({ messageId, limit: 1 }) : [];
+    if (first === undefined) throw error;
+    // The first event of the request, unless the id was taken for another type; an erased one has no type.
+    const isSameType = first.message === undefined || first.message.type === type;
+    throw idReused(request, isSameType ? { id: first.id, messageId } : undefined);
+  }
 }
 
 async function send({ commands, handlerOf }: SendParts, { type, data }: Publication, request: Message): Promise<Json> {
@@ -98,6 +109,16 @@ async function send({ commands, handlerOf }: SendParts, { type, data }: Publicat
   const { principal, timestamp } = request.metadata;
   const id = contentId(["send", request.metadata.id]);
   const metadata = { ...causedBy(request), id, timestamp, ...(principal === undefined ? {} : { principal }) };
-  await commands.keep({ kind: "command", type, data, metadata }, handler);
+  try {
+    await commands.keep({ kind: "command", type, data, metadata }, handler);
+  } catch (error) {
+    if (isRefused(error) && (await commands.find(id)) !== undefined) throw idReused(request);
+    throw error;
+  }
   return { id };
+}
+
+/** The journal has another message under the id, or does not take this one. */
+function isRefused(error: unknown): boolean {
+  return isFailure(error) && error.code === 422;
 }

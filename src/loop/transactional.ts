@@ -489,9 +489,11 @@ export function answerOf(receipt: Json | undefined, message: Message): Json {
   throw idReused(message);
 }
 
-function idReused({ metadata }: Message): Failure {
+/** `data` tells what the id stands for. */
+export function idReused({ metadata }: Message, data?: Json): Failure {
   return new Failure(409, `the id ${metadata.id} was used before, for another request; choose another`, {
     reason: "ID_REUSED",
+    data,
   });
 }
 

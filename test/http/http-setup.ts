@@ -41,10 +41,11 @@ export async function addToken(
   kernel: Pick<AppKernel<AnyApp>, "kernel">,
   name: string,
   scopes: readonly string[],
+  clearance?: readonly string[],
 ): Promise<string> {
   const token = randomBytes(32).toString("base64url");
   const digest = createHash("sha256").update(token).digest("hex");
-  await kernel.kernel.command("Kernel.AddToken", { name, scopes, digest });
+  await kernel.kernel.command("Kernel.AddToken", { name, scopes, digest, ...(clearance && { clearance }) });
   return token;
 }
 

@@ -2,7 +2,7 @@
 import { describe, expect, test } from "vitest";
 import { DurationHistogram, HandlingMetrics } from "../../src/bus/handling-metrics.ts";
 import { METRIC_SERIES_MAX } from "../../src/limits.ts";
-import { serve } from "./http-setup.ts";
+import { addToken, serve } from "./http-setup.ts";
 
 describe("the histogram of durations", () => {
   test("[W12] a quantile is never too small, and at most 12.5 % too large", () => {
@@ -75,6 +75,13 @@ test("[W89] /metrics needs a token that may read", async () => {
   const { ask, token } = await serve();
   const authorization = `Bearer ${await token("sender", ["send"])}`;
   expect((await ask("/metrics", { headers: { authorization } })).status).toBe(403);
+});
+
+test("[W89] /metrics is refused to a token with a clearance, as Kernel.Metrics is", async () => {
+  const { ask, kernel } = await serve();
+  const authorization = `Bearer ${await addToken(kernel, "cleared", ["read"], ["alice"])}`;
+  for (const path of ["/metrics", "/v1/queries/Kernel.Metrics?data=null"])
+    expect((await ask(path, { headers: { authorization } })).status, path).toBe(403);
 });
 
 test("[W90] an answer tells the time in the queue and in the handler; a published event tells its journal id", async () => {

@@ -1,6 +1,6 @@
 /** Webhooks to other services: posts, retries, and refused addresses. */
 import { createServer, type IncomingHttpHeaders } from "node:http";
-import type { AddressInfo } from "node:net";
+import { type AddressInfo, createServer as createTcpServer } from "node:net";
 import { describe, expect, onTestFinished, test } from "vitest";
 import { app } from "../../src/app/app.ts";
 import { type } from "../../src/app/event-definition.ts";
@@ -106,6 +106,21 @@ describe("a webhook to another service", () => {
     expect(posted).toHaveLength(1);
   });
 
+  test("[W29] the answer 101 is a failure, and the connection ends", async () => {
+    const ended = Promise.withResolvers<void>();
+    const server = createTcpServer((socket) => {
+      socket.on("close", () => ended.resolve()).on("error", () => undefined);
+      socket.once("data", () => {
+        socket.write("HTTP/1.1 101 Switching Protocols\r\nupgrade: other\r\nconnection: upgrade\r\n\r\n");
+      });
+    });
+    await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+    onTestFinished(() => void server.close());
+    const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/hook`;
+    expect((await ordered({ url, allowPrivate: true, retry: 1 })).error).toContain("answered 101");
+    await ended.promise;
+  });
+
   test("[W91] an address of this machine is refused, by number and by name, before a byte is sent", async () => {
     const { url, posted } = await service(200);
     const { port } = new URL(url);
@@ -121,6 +136,18 @@ describe("a webhook to another service", () => {
       expect(isPrivate(address), address).toBe(true);
     for (const address of ["::1", "::", "fd00::1", "fe80::1", "ff02::1", "::ffff:10.0.0.1", "64:ff9b::a00:1"])
       expect(isPrivate(address), address).toBe(true);
+    // Addresses that stand for one of IPv4, and the old local ones.
+    for (const address of [
+      "64:ff9b:1::a00:1",
+      "2002:a00:1::1",
+      "::10.0.0.1",
+      "::ffff:0:10.0.0.1",
+      "2001::1",
+      "fec0::1",
+    ])
+      expect(isPrivate(address), address).toBe(true);
+    for (const address of ["2001:4860:4860::8888", "2003::1", "64:ff9b:2::1"])
+      expect(isPrivate(address), address).toBe(false);
     for (const address of ["1.1.1.1", "172.32.0.1", "2606:4700::1111", "::ffff:1.1.1.1"])
       expect(isPrivate(address), address).toBe(false);
   });

@@ -24,6 +24,18 @@ describe.each(STORES)("requests over HTTP (%s)", (store) => {
     expect([other.status, await other.json()]).toMatchObject([422, { reason: "ID_REUSED", code: 409 }]);
   });
 
+  test("[W21] other data under a used key is ID_REUSED for respond-async and published events too", async () => {
+    const { post } = await serve({}, store);
+    for (const [path, headers] of [
+      ["/v1/commands/Shop.Order", { "idempotency-key": "order-17", prefer: "respond-async" }],
+      ["/v1/events/Mail.Received", { "idempotency-key": "mail-1" }],
+    ] as const) {
+      expect((await post(path, { price: 30 }, headers)).ok, path).toBe(true);
+      const other = await post(path, { price: 40 }, headers);
+      expect([other.status, await other.json()], path).toMatchObject([422, { reason: "ID_REUSED", code: 409 }]);
+    }
+  });
+
   test("[W61] an answer from a receipt says so in Idempotency-Replayed, and the first one does not", async () => {
     const { post } = await serve({}, store);
     const order = () => post("/v1/commands/Shop.Order", { price: 30 }, { "idempotency-key": "order-18" });

@@ -4,6 +4,7 @@ import { describe, expect, test } from "vitest";
 import { type IncomingWebhook, serveHttp } from "../../src/http/index.ts";
 import { standardSignature, verifierOf, type WebhookFormat } from "../../src/http/webhook-signature.ts";
 import { WEBHOOK_SIGNATURES_MAX } from "../../src/limits.ts";
+import { contentId } from "../../src/message/content-id.ts";
 import { STORES, type StoreName } from "../app/app-setup.ts";
 import { serve } from "./http-setup.ts";
 
@@ -42,6 +43,26 @@ describe.for(STORES)("Standard Webhooks, %s", (store) => {
     expect([again.status, await again.json()]).toEqual([202, await first.json()]);
     expect((await post("payments", body, await signed("msg_2", body))).status).toBe(202);
     expect(await events()).toEqual([{ amount: 30 }, { amount: 30 }]);
+  });
+
+  test("[W28] a repetition with another body is the first event, and leaves no second one", async () => {
+    const { post, events } = await opened([payments], store);
+    const [body, other] = ['{"amount": 30}', '{"amount": 30, "pending": 1}'];
+    const first = await post("payments", body, await signed("msg_1", body));
+    const again = await post("payments", other, await signed("msg_1", other));
+    expect([again.status, await again.json()]).toEqual([202, await first.json()]);
+    expect(await events()).toEqual([{ amount: 30 }]);
+  });
+
+  test("[W28] a webhook whose id was taken by an event of another type is refused, not lost in silence", async () => {
+    const { post, events, kernel } = await opened([payments], store);
+    const metadata = { id: contentId(["hook", "payments", "msg_1"]), timestamp: Date.now() };
+    const data = { type: "Other.Event", data: null };
+    await kernel.kernel.loop.request({ kind: "command", type: "Journal.Publish", data, metadata });
+    const body = '{"amount": 30}';
+    const refused = await post("payments", body, await signed("msg_1", body));
+    expect([refused.status, await refused.json()]).toMatchObject([422, { reason: "ID_REUSED" }]);
+    expect(await events()).toEqual([]);
   });
 
   test("[W28] a bad signature, time, body, id or name gives an error and no event", async () => {

@@ -116,9 +116,10 @@ describe.skipIf(NO_POSTGRES !== undefined)("the store on Postgres", () => {
       isLocked();
       await ended;
     });
+    const fails = expect(still).rejects.toThrow();
     await locked;
     committed(await commit(1));
-    await expect(still).rejects.toThrow();
+    await fails;
     await link.close();
   });
 
