@@ -124,8 +124,6 @@ export abstract class BaseSpace implements LinkTargets, AsyncDisposable {
   #effects = 0;
   /** Of `transact`. */
   readonly #outbox: Outbox;
-  /** Made by the first entry point. */
-  #known: Receipts | undefined;
   /** For plain code without a clearance; made by its first transaction. */
   #transactions: TransactSpace | undefined;
   #closing: Promise<void> | undefined;
@@ -408,8 +406,7 @@ export abstract class BaseSpace implements LinkTargets, AsyncDisposable {
 
   /** For entry points: the receipts of this space. */
   get receipts(): Receipts {
-    this.#known ??= new Receipts(this.#host, this.#replica);
-    return this.#known;
+    return Receipts.of(this.#replica, this.#host);
   }
 
   /** For entry points: the kind of the attempts that a handler makes on this space. */

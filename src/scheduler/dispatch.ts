@@ -16,6 +16,7 @@ import { refusal } from "../store/label-checks.ts";
 import type { Replica } from "../store/replica.ts";
 import type { AttemptKind, Home, Unready, Views } from "../work/attempt.ts";
 import { endOf, isThenable } from "../work/handler-call.ts";
+import { Receipts } from "../work/receipts.ts";
 import { refusalOf } from "../work/refusal.ts";
 import type { WorkBoard } from "../work/work-board.ts";
 import { Closure, type ClosureParts } from "./closure.ts";
@@ -101,7 +102,7 @@ export class Dispatch {
   /** If the caller gave the send's id, a receipt may exist. Then it is the outcome, and no handler is called. */
   #look(queue: SendQueue, send: Send): boolean {
     send.wait = { kind: "receipt" };
-    const looked = queue.receipts(this.#parts.host).look({ kind: "send", id: send.id });
+    const looked = Receipts.of(queue.replica, this.#parts.host).look({ kind: "send", id: send.id });
     Promise.resolve(looked).then(
       (known) => {
         if (send.state !== "queued") return;

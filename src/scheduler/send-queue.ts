@@ -9,7 +9,6 @@
 import type { Host, Timer } from "../host/host.ts";
 import { SENDS_IN_FLIGHT_MAX, SENDS_WAITING_MAX } from "../limits.ts";
 import type { Replica } from "../store/replica.ts";
-import { Receipts } from "../work/receipts.ts";
 
 /** The life of a send (`send.ts`). */
 export type SendState = "launched" | "queued" | "aside" | "resting" | "running" | "committing" | "over";
@@ -44,18 +43,10 @@ export class OrderedQueue<Send extends QueuedSend> {
   readonly #resting = new Map<Send, Timer>();
   /** Sends whose next attempt is due; they return to their places before the next dispatch. */
   #due: Send[] = [];
-  /** Created by the first send with an id of its caller. */
-  #receipts: Receipts | undefined;
 
   constructor(replica: Replica) {
     this.replica = replica;
     this.session = replica.session;
-  }
-
-  /** The receipts of the space. */
-  receipts(host: Host): Receipts {
-    this.#receipts ??= new Receipts(host, this.replica);
-    return this.#receipts;
   }
 
   get head(): Send | undefined {

@@ -50,6 +50,9 @@ const ANSWER_AHEAD_MAX = 4_096;
 /** Names of receipts of commands begin with it. */
 const COMMANDS = receiptOf({ kind: "command", id: "" }).id;
 
+/** One for each replica: each notice of a foreign receipt concerns all entry points. */
+const OF_REPLICA = new WeakMap<Replica, Receipts>();
+
 export class Receipts {
   readonly #host: Host;
   readonly #replica: Replica;
@@ -59,7 +62,17 @@ export class Receipts {
   /** By the name of the receipt, until the turn of the command or until a commit writes the receipt. */
   readonly #ahead = new Map<string, LookAhead>();
 
-  constructor(host: Host, replica: Replica) {
+  /** The receipts of the space of a replica. Made by its first entry point or its first send with an id. */
+  static of(replica: Replica, host: Host): Receipts {
+    let receipts = OF_REPLICA.get(replica);
+    if (receipts === undefined) {
+      receipts = new Receipts(host, replica);
+      OF_REPLICA.set(replica, receipts);
+    }
+    return receipts;
+  }
+
+  private constructor(host: Host, replica: Replica) {
     this.#host = host;
     this.#replica = replica;
     replica.foreignReceipts = {

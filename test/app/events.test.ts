@@ -224,6 +224,41 @@ describe("on with run, commit and failed", () => {
     },
   );
 
+  test("[A46] failed does not take effect if the last process that may handle the event dies after commit", async () => {
+    const logs = new Set<string>();
+    for (let steps = 0; steps < 12; steps++) {
+      const machine = new Machine();
+      let runs = 0;
+      let isDead = false;
+      const die = () => {
+        isDead = true;
+        machine.kill();
+      };
+      const run = () => {
+        runs++;
+        if (runs === 5) return new Promise((resolve) => machine.world.timer(10, () => resolve(9)));
+        return new Promise(() => machine.world.timer(5, die));
+      };
+      const shop = shopWith({ run, retry: 100 });
+      let kernel = await machine.start(shop);
+      await machine.run(() => kernel.command("Shop.Order", { price: 5 }));
+      while (runs < 5) {
+        await machine.advance(1);
+        if (isDead) kernel = await machine.start(shop);
+        isDead = false;
+      }
+      await machine.advance(9);
+      for (let step = 0; step < steps; step++) await machine.world.step();
+      machine.kill();
+      kernel = await machine.start(shop);
+      await machine.advance(60_000);
+      const log = await machine.run(() => kernel.query("Shop.Log"));
+      expect(log).toHaveLength(1);
+      logs.add(String(log[0]));
+    }
+    expect([...logs].sort()).toEqual(["failed 5", "paid 5 9"]);
+  });
+
   test("[A18] data that the event's schema refuses does not reach failed", async () => {
     const machine = new Machine();
     const told: unknown[] = [];

@@ -83,6 +83,14 @@ export const POSTGRES_MUTANTS: readonly Mutant[] = [
     tests: ["test/store/postgres/poll-mode.test.ts"],
   },
   {
+    name: "postgres-level-stays-in-the-session",
+    breaks: "S288",
+    file: "src/store/postgres/link.ts",
+    find: "SET LOCAL synchronous_commit",
+    replace: "SET synchronous_commit",
+    tests: ["test/store/postgres/poll-mode.test.ts"],
+  },
+  {
     name: "replica-position-is-raised",
     breaks: "S230",
     file: "src/store/confirmation.ts",

@@ -192,8 +192,16 @@ export const ROOM_MUTANTS: readonly Mutant[] = [
     name: "commit-step-without-receipt",
     breaks: "A17",
     file: "src/app/steps.ts",
-    find: "const id = contentId([type, subscriberId, event.message.metadata.id]);",
+    find: "const id = this.#idOf(type, event);",
     replace: "const id = host.id();",
+    tests: [APP_EVENTS],
+  },
+  {
+    name: "failed-beside-commit",
+    breaks: "A46",
+    file: "src/app/steps.ts",
+    find: "if (await this.#isCommitted(event)) return;",
+    replace: "",
     tests: [APP_EVENTS],
   },
   // kernel

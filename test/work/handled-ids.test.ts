@@ -5,7 +5,7 @@ import { simulatedHost } from "../../src/host/simulated-host.ts";
 import { HANDLED_IDS_MAX, ID_AHEAD_MS_MAX } from "../../src/limits.ts";
 import { HandledIds } from "../../src/work/handled-ids.ts";
 import type { Tx } from "../../src/work/tx.ts";
-import { commandEntry } from "./entry-points.ts";
+import { commandEntry, streamEntry } from "./entry-points.ts";
 import { memoryWorlds, type Process, World } from "./world.ts";
 
 function opened() {
@@ -123,6 +123,25 @@ describe("looking for receipts", () => {
     await there.handle(id);
     await world.settle();
     expect(seen).toEqual([1]);
+  });
+
+  test("[U6] a send with an id leaves the notices of commands of other processes to the commands", async () => {
+    const world = new World(memoryWorlds);
+    const here = await counting(world);
+    const there = await counting(world);
+    there.total.sink(() => undefined);
+    await there.handle(world.host.id());
+    const stream = await streamEntry.open(there.process, () => null);
+    await world.settle();
+    await world.run(() => stream.handle("send-1", 1));
+    // Made after the process that gets the repeat has begun.
+    world.host.elapse(10);
+    const id = world.host.id();
+    await here.handle(id);
+    await world.settle();
+    const before = there.calls();
+    await there.handle(id);
+    expect([there.calls() - before, await world.stored("total")]).toEqual([0, 2]);
   });
 
   test("[U6] the receipts of commands that come together are looked up in few calls", async () => {

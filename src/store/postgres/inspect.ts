@@ -4,9 +4,9 @@
  */
 import type { DocumentRef } from "../document.ts";
 import { listConsumers } from "./journal-work.ts";
-import { DatabaseLink } from "./link.ts";
+import { commitLevel, DatabaseLink } from "./link.ts";
 import { requireSchema } from "./migrations.ts";
-import { type PostgresStoreOptions, resolveOptions } from "./options.ts";
+import { type PostgresStoreOptions, type ResolvedOptions, resolveOptions } from "./options.ts";
 
 /** A store object of a kernel or another program. */
 export interface KernelFacts {
@@ -62,9 +62,12 @@ export class DatabaseInspection implements AsyncDisposable {
   readonly #link: DatabaseLink;
   readonly #m: string;
 
-  private constructor(link: DatabaseLink, schema: string) {
+  readonly #synchronousCommit: string;
+
+  private constructor(link: DatabaseLink, options: ResolvedOptions) {
     this.#link = link;
-    this.#m = schema;
+    this.#m = options.schema;
+    this.#synchronousCommit = commitLevel(options);
   }
 
   /** Throws if the database has no store of this version. */
@@ -77,7 +80,7 @@ export class DatabaseInspection implements AsyncDisposable {
       await link.close();
       throw error;
     }
-    return new DatabaseInspection(link, resolved.schema);
+    return new DatabaseInspection(link, resolved);
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -128,7 +131,7 @@ export class DatabaseInspection implements AsyncDisposable {
   async facts(): Promise<DatabaseFacts> {
     const m = this.#m;
     const [of] = await this.#link.query(
-      `SELECT current_setting('server_version') AS server, version, history, current_setting('synchronous_commit') AS sync,
+      `SELECT current_setting('server_version') AS server, version, history,
          pg_database_size(current_database()) AS bytes,
          (SELECT count(*) FROM ${m}.writer WHERE NOT ended AND seen_at > clock_timestamp() - make_interval(secs => $1)) AS kernels
        FROM ${m}.meta`,
@@ -144,7 +147,7 @@ export class DatabaseInspection implements AsyncDisposable {
       deadRows: await this.#deadRows(),
       unserved: await this.#unserved(),
       replicas: await this.#replicas(),
-      synchronousCommit: String(of?.["sync"]),
+      synchronousCommit: this.#synchronousCommit,
       kernels: Number(of?.["kernels"]),
     };
   }

@@ -46,6 +46,7 @@ export class DatabaseLink {
   readonly #host: ResolvedOptions["host"];
   readonly #deadlineMs: number;
   readonly #prepares: boolean;
+  readonly #begin: string;
   readonly #servers: ServerChoice;
   #server: ServerTimeline | undefined;
   #state: "open" | "closed" = "open";
@@ -56,13 +57,19 @@ export class DatabaseLink {
   /** The last statement: the client sends one at a time. */
   #last: Promise<void> = Promise.resolve();
 
-  private constructor(client: Client, { host, tuning, notice, servers }: ResolvedOptions) {
+  private constructor(client: Client, options: ResolvedOptions) {
+    const { host, tuning, notice, servers } = options;
     this.#client = client;
     this.#servers = servers;
     this.#host = host;
     this.#deadlineMs = tuning.deadlineMs;
     // A transaction pooler gives each statement another connection, which does not know the prepared one.
     this.#prepares = notice === "listen";
+    const local = [
+      `SET LOCAL idle_in_transaction_session_timeout = ${POSTGRES_IDLE_TRANSACTION_MS}`,
+      `SET LOCAL synchronous_commit = ${commitLevel(options)}`,
+    ];
+    this.#begin = ["BEGIN", ...local].join("; ");
   }
 
   /** Connects to the first server that takes writes. The first connection of a store compares the servers. */
@@ -122,11 +129,9 @@ export class DatabaseLink {
     client.on("end", () => link.#fail(new Error("the connection ended")));
     try {
       await link.#within(client.connect());
-      const level = options.durability === "power" ? "on" : "off";
       const [state] = await link.query(
         `SELECT pg_is_in_recovery() AS standby, current_setting('transaction_read_only') AS read_only,
-          set_config('synchronous_commit', $1, false), set_config('client_min_messages', 'warning', false)`,
-        [level],
+          set_config('client_min_messages', 'warning', false)`,
       );
       if (state?.["standby"] === true || state?.["read_only"] === "on")
         throw new DatabaseError("lost", "the server is a standby or read-only");
@@ -202,7 +207,7 @@ export class DatabaseLink {
    * up the others.
    */
   async transaction<T>(work: () => Promise<T>): Promise<T> {
-    await this.query(`BEGIN; SET LOCAL idle_in_transaction_session_timeout = ${POSTGRES_IDLE_TRANSACTION_MS}`);
+    await this.query(this.#begin);
     try {
       const result = await work();
       await this.query("COMMIT");
@@ -267,6 +272,16 @@ export class DatabaseLink {
       );
     });
   }
+}
+
+/** The value of `synchronous_commit` for the commits of a store. */
+export function commitLevel({ durability }: ResolvedOptions): "on" | "off" {
+  return durability === "power" ? "on" : "off";
+}
+
+/** Sets the level for one commit: behind a pooler a session is shared with other stores and apps. */
+export function withCommitLevel(options: ResolvedOptions): string {
+  return `set_config('synchronous_commit', '${commitLevel(options)}', true)`;
 }
 
 function ignore(): void {}

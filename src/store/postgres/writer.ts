@@ -23,7 +23,7 @@ import { decideWithFacts, heldClaims, isHeld, type ResolvedEntries, resolveEntri
 import { DatabaseError, databaseError } from "./database-error.ts";
 import type { AppendJob, BatchedJob, CommitJob, Job, SettleJob } from "./jobs.ts";
 import { changeDue } from "./journal-work.ts";
-import { DatabaseLink, type Row } from "./link.ts";
+import { DatabaseLink, type Row, withCommitLevel } from "./link.ts";
 import type { ResolvedOptions } from "./options.ts";
 import { type Published, takePublished } from "./outbox.ts";
 import { LANE_COUNT } from "./schema.ts";
@@ -69,6 +69,7 @@ export class Writer {
   readonly #host: Host;
   readonly #events: WriterEvents;
   readonly #m: string;
+  readonly #level: string;
   readonly #hasher = new RowHasher();
   #link: DatabaseLink | undefined;
   #state: StoreConnection["state"] | "closed" | "stopped" = "connected";
@@ -100,6 +101,7 @@ export class Writer {
     this.#host = options.host;
     this.#events = events;
     this.#m = options.schema;
+    this.#level = withCommitLevel(options);
   }
 
   async open(): Promise<void> {
@@ -391,7 +393,7 @@ export class Writer {
       answer = await this.#exactlyOnce(
         async (number) => {
           const [row] = await this.#query(
-            `SELECT ${this.#m}.run_v1($1, $2, $3, $4) AS answer`,
+            `SELECT ${this.#level}, ${this.#m}.run_v1($1, $2, $3, $4) AS answer`,
             [this.#incarnation, number, text, this.#hostMs()],
             `${this.#m} run`,
           );
@@ -551,7 +553,7 @@ export class Writer {
   async #call(job: Job & { kind: "call" }): Promise<void> {
     const answer = await this.#exactlyOnce(async (number) => {
       const [row] = await this.#query(
-        `SELECT ${this.#m}.${job.call}($1, $2, $3, $4) AS answer`,
+        `SELECT ${this.#level}, ${this.#m}.${job.call}($1, $2, $3, $4) AS answer`,
         [this.#incarnation, number, job.argument, this.#hostMs()],
         `${this.#m} ${job.call}`,
       );
