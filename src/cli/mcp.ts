@@ -56,7 +56,7 @@ async function run(call: VerbCall): Promise<ExitCode> {
   const server = serveStdio(() => mcpServer(kernel, { expose }), {
     transport,
     // The error that ends the connection is told below.
-    onerror: (error) => queueMicrotask(() => isOver || call.terminal.complain(error.message)),
+    onerror: (error) => host.microtask(() => isOver || call.terminal.complain(error.message)),
   });
   const closed = transport.onclose;
   transport.onclose = () => {
