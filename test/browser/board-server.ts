@@ -12,7 +12,7 @@ import { ROOT, scratchFolder } from "../repo/program.ts";
 /** A project with the package, the example and the libraries of its page. */
 export async function boardProject(): Promise<UserProject> {
   const project = await UserProject.build();
-  for (const name of ["react", "react-dom", "rolldown"])
+  for (const name of ["react-dom", "rolldown"])
     symlinkSync(join(ROOT, "node_modules", name), join(project.folder, "node_modules", name));
   for (const name of ["task-board", "back-office"])
     cpSync(join(ROOT, "examples", name), join(project.folder, name), { recursive: true });

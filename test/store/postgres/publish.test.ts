@@ -5,6 +5,7 @@ import { webPlatform } from "../../../src/host/platform.ts";
 import { systemHost } from "../../../src/host/system-host.ts";
 import { app, on, open, type } from "../../../src/index.ts";
 import { openPostgresStore } from "../../../src/store/postgres/store.ts";
+import type { Store } from "../../../src/store/store.ts";
 import { ControlledHost } from "../controlled-host.ts";
 import { freshSchema, NO_POSTGRES, testServer, userClient } from "./server.ts";
 
@@ -52,6 +53,20 @@ class NeverPolls extends ControlledHost {
   }
 }
 
+/** Resolves when one of the stores counts so many pending events, and no count is under way any more. */
+async function untilPending(stores: readonly Store[], count: number, act?: () => Promise<unknown>): Promise<void> {
+  const reached = Promise.withResolvers<void>();
+  const counts: Promise<unknown>[] = [];
+  const look = async (store: Store) => {
+    if ((await store.count()).pending === count) reached.resolve();
+  };
+  const stops = stores.map((store) => store.watch(() => void counts.push(look(store))));
+  await act?.();
+  await reached.promise;
+  for (const stop of stops) stop();
+  await Promise.all(counts);
+}
+
 describe.skipIf(NO_POSTGRES !== undefined)("publishing from SQL", () => {
   test("[S271] an event published in a transaction is delivered if that commits, and never if it is rolled back", async () => {
     const seen = new Seen();
@@ -81,11 +96,7 @@ describe.skipIf(NO_POSTGRES !== undefined)("publishing from SQL", () => {
     await using store = await openPostgresStore({ url: server.url, schema, host: new NeverPolls() });
     await using client = await userClient(server.url);
     for (const count of [1, 2, 3]) {
-      const moved = Promise.withResolvers<void>();
-      const stop = store.watch(() => void store.count().then(({ pending }) => pending === count && moved.resolve()));
-      await client.query(`SELECT ${schema}.publish('item.made', $1)`, [count]);
-      await moved.promise;
-      stop();
+      await untilPending([store], count, () => client.query(`SELECT ${schema}.publish('item.made', $1)`, [count]));
     }
   });
 
@@ -98,11 +109,7 @@ describe.skipIf(NO_POSTGRES !== undefined)("publishing from SQL", () => {
     await client.query(publish, [1, count]);
     expect((await store.count()).pending).toBe(0);
     const others = await Promise.all([1, 2].map(() => openPostgresStore({ url: server.url, schema })));
-    const moved = Promise.withResolvers<void>();
-    for (const one of [store, ...others]) {
-      one.watch(() => void one.count().then(({ pending }) => pending === count && moved.resolve()));
-    }
-    await moved.promise;
+    await untilPending([store, ...others], count);
     const lanes = new Map<number, number[]>();
     for (let cursor = 0; ; ) {
       const rows = await store.query({ limit: 500, cursor });
@@ -133,16 +140,12 @@ describe.skipIf(NO_POSTGRES !== undefined)("publishing from SQL", () => {
     expect(await publish({ n: 1 }, "one")).toBe("one");
     expect(await publish({ n: 1 }, "one")).toBe("one");
     await expect(publish({ n: 2 }, "one")).rejects.toMatchObject({ code: "23505" });
-    const reported = Promise.withResolvers<void>();
-    store.watch(() => void store.count().then(({ pending }) => pending === 1 && reported.resolve()));
-    await reported.promise;
+    await untilPending([store], 1);
     // It is in the journal now. The same event is no further one.
     await publish({ n: 1 }, "one");
     const made = await client.query(`SELECT ${schema}.publish('item.made') AS id`);
     expect(made.rows[0]?.["id"]).toMatch(/^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/);
-    const both = Promise.withResolvers<void>();
-    store.watch(() => void store.count().then(({ pending }) => pending === 2 && both.resolve()));
-    await both.promise;
+    await untilPending([store], 2);
     const rows = await store.query({ limit: 10 });
     expect(rows.map(({ message }) => [message?.metadata.id, message?.data, message?.metadata.correlation])).toEqual([
       ["one", { n: 1 }, "c"],
@@ -169,9 +172,7 @@ describe.skipIf(NO_POSTGRES !== undefined)("publishing from SQL", () => {
     // A number that JavaScript has not.
     await client.query(`SELECT ${schema}.publish('a.b', '1e999')`);
     await client.query(`SELECT ${schema}.publish('a.b', '1')`);
-    const taken = Promise.withResolvers<void>();
-    store.watch(() => void store.count().then(({ pending }) => pending === 1 && taken.resolve()));
-    await taken.promise;
+    await untilPending([store], 1);
     const { rows } = await client.query(`SELECT payload, problem FROM ${schema}.outbox`);
     expect(rows).toHaveLength(1);
     expect(rows[0]?.["problem"]).toContain("data");
