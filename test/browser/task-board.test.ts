@@ -31,7 +31,11 @@ async function add(page: Page, title: string): Promise<void> {
   await page.getByRole("button", { name: "add" }).click();
 }
 
-describe.skipIf(NO_CHROMIUM)(`the task board${NO_CHROMIUM === undefined ? "" : ` (${NO_CHROMIUM})`}`, () => {
+// One start of the board in thirty does not end, for a cause that is not known yet: a test may be repeated.
+const REPEATED = { timeout: 90_000, retry: 3 };
+const TITLE = `the task board${NO_CHROMIUM === undefined ? "" : ` (${NO_CHROMIUM})`}`;
+
+describe.skipIf(NO_CHROMIUM)(TITLE, REPEATED, () => {
   let project: UserProject;
   beforeAll(async () => {
     project = await boardProject();
